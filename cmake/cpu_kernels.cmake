@@ -3,7 +3,8 @@
 # one. Elsewhere (C++ tests) they are a library, in one version.
 #
 # CPUFREE_KERNELS=USUAL builds in what most solves run; all others are compiled when they are first
-# used, by the compiler of programs (python/cpufree/cpu_kernels.py). ALL builds in all of them.
+# used, by the compiler of programs (python/cpufree/cpu_kernels.py). ALL builds in all of them but
+# those of studies and of several nodes on one machine, which measurements and tests alone ask for.
 
 # What each family is compiled with besides, here and when it is first used. Which products are fused
 # with which sums would be up to each instance of a template; kernels whose halos are stores and those
@@ -21,11 +22,10 @@ set(cpu_flags_stencils -ffp-contract=fast)
 set(cpu_folder cpufree/systems/cpu)
 # In two files, which compile side by side.
 set(cpu_usual_sources ${cpu_folder}/usual_float_kernel.cpp ${cpu_folder}/usual_double_kernel.cpp)
-set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/remote_kernel.cpp
-  ${cpu_folder}/columns_kernel.cpp ${cpu_folder}/study_kernel.cpp
+set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/columns_kernel.cpp
   cpufree/systems/stencil/cpu_stencil_kernel.cpp)
-set_source_files_properties(${cpu_usual_sources} ${cpu_folder}/other_kernel.cpp
-  ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp
+set(cpu_rare_sources ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp)
+set_source_files_properties(${cpu_usual_sources} ${cpu_folder}/other_kernel.cpp ${cpu_rare_sources}
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_solvers}")
 set_source_files_properties(${cpu_folder}/columns_kernel.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_columns}")
@@ -87,7 +87,7 @@ endif()
 # The kernels of each level, compiled once for all that they are linked into.
 foreach(level ${cpu_levels})
   cpu_flags_header("${CMAKE_BINARY_DIR}/cpu_kernels/${level}" "${cpu_flags_${level}}")
-  foreach(kind usual other)
+  foreach(kind usual other rare)
     add_library(cpu_${kind}_${level} OBJECT EXCLUDE_FROM_ALL ${cpu_${kind}_sources})
     target_link_libraries(cpu_${kind}_${level} PRIVATE cpufree_options)
     target_compile_options(cpu_${kind}_${level} PRIVATE ${cpu_flags_${level}})
@@ -97,7 +97,8 @@ endforeach()
 # The library of C++ programs: the lowest of these levels.
 list(GET cpu_levels 0 level)
 add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_folder}/all_kernels.cpp
-  ${cpu_folder}/linked.cpp $<TARGET_OBJECTS:cpu_usual_${level}> $<TARGET_OBJECTS:cpu_other_${level}>)
+  ${cpu_folder}/linked.cpp $<TARGET_OBJECTS:cpu_usual_${level}> $<TARGET_OBJECTS:cpu_other_${level}>
+  $<TARGET_OBJECTS:cpu_rare_${level}>)
 target_link_libraries(cpufree_kernels PRIVATE cpufree_options)
 target_include_directories(cpufree_kernels PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")
 set_source_files_properties(${cpu_folder}/linked.cpp PROPERTIES

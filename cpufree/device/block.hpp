@@ -1,20 +1,23 @@
-// Loops and sums of a block. `Lanes<P>` holds one partial sum per SIMD lane, so that the innermost
-// loop over lanes has no dependence and the compiler may vectorise it.
+// Loops and sums of a block. `Lanes<P, K>` holds one partial sum per SIMD lane, of each of K
+// columns, so that the innermost loop over lanes has no dependence and the compiler may vectorise
+// it.
 #pragma once
 
 #include <cstdint>
 
+#include "cpufree/device/columns.hpp"
 #include "cpufree/device/port.hpp"
 
 namespace cpufree {
 
-template <Port P>
+template <Port P, int K = 1>
 struct Lanes {
-  double value[static_cast<unsigned>(P::width)] = {};
-  CPUFREE_KERNEL_FN double& operator[](int lane) { return value[lane]; }
+  using Values = ValuesOf<double, K>;
+  Values value[static_cast<unsigned>(P::width)] = {};
+  CPUFREE_KERNEL_FN Values& operator[](int lane) { return value[lane]; }
   // Sum over the lanes of this thread, halves first: the same tree always.
-  CPUFREE_KERNEL_FN double sum() const {
-    double v[static_cast<unsigned>(P::width)];
+  CPUFREE_KERNEL_FN Values sum() const {
+    Values v[static_cast<unsigned>(P::width)];
     for (int l = 0; l < P::width; ++l) v[l] = value[l];
     for (int half = P::width / 2; half > 0; half /= 2)
       for (int l = 0; l < half; ++l) v[l] += v[l + half];

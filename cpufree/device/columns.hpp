@@ -1,7 +1,9 @@
-// What several right-hand sides that are solved together have in one row.
+// What several right-hand sides that are solved together have in one row. Code for K columns is
+// code for one: `ValuesOf<T, 1>` is T.
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "cpufree/base/annotate.hpp"
 
@@ -101,7 +103,43 @@ CPUFREE_FN Columns<T, K>& operator+=(Columns<T, K>& a, const Columns<T, K>& b) {
   return a = a + b;
 }
 
+// What a row holds of K columns.
+template <class T, int K>
+using ValuesOf = std::conditional_t<K == 1, T, Columns<T, K>>;
+// How many columns that is of.
+template <class V>
+inline constexpr int kColumnsOf = 1;
+template <class T, int K>
+inline constexpr int kColumnsOf<Columns<T, K>> = K;
+
+// The value of column k.
+template <class T>
+CPUFREE_FN T& of_column(T& value, int) {
+  return value;
+}
+template <class T, int K>
+CPUFREE_FN T& of_column(Columns<T, K>& values, int k) {
+  return values[k];
+}
+template <class T, int K>
+CPUFREE_FN const T& of_column(const Columns<T, K>& values, int k) {
+  return values[k];
+}
+// The same where k is known at run time alone, and the values are in registers.
+CPUFREE_FN double pick(double value, int) { return value; }
+template <int K>
+CPUFREE_FN double pick(const Columns<double, K>& values, int k) {
+  double mine = values[0];
+  CPUFREE_UNROLL
+  for (int j = 1; j < K; ++j) mine = j == k ? values[j] : mine;
+  return mine;
+}
+
 // sum += a b in every column, products and sums in double precision.
+template <class T>
+CPUFREE_FN void add_products(double& sum, T a, T b) {
+  sum += static_cast<double>(a) * b;
+}
 template <class T, int K>
 CPUFREE_FN void add_products(Columns<double, K>& sum, const Columns<T, K>& a,
                              const Columns<T, K>& b) {
@@ -125,7 +163,20 @@ class ColumnMask {
   unsigned bits_ = 0;
 };
 
+// Those of K columns for which f(k) holds.
+template <int K, class F>
+CPUFREE_FN ColumnMask columns_where(F&& f) {
+  ColumnMask mask;
+  for (int k = 0; k < K; ++k)
+    if (f(k)) mask.add(k);
+  return mask;
+}
+
 // a in the columns of the mask, b in the others: what is not taken may be a NaN.
+template <class T>
+CPUFREE_FN T select(ColumnMask mask, T a, T b) {
+  return mask.any() ? a : b;
+}
 template <class T, int K>
 CPUFREE_FN Columns<T, K> select(ColumnMask mask, const Columns<T, K>& a, const Columns<T, K>& b) {
   return Columns<T, K>::each([&](int k) { return mask.has(k) ? a[k] : b[k]; });

@@ -123,7 +123,6 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 
   // Studies (study.hpp): what is left out, and the time of phases. `ticks` are those of a clock of
   // the block's own; `now` is in nanoseconds, and slower to get.
-  { P::studied } -> std::convertible_to<bool>;
   { P::computes } -> std::convertible_to<bool>;
   { P::communicates } -> std::convertible_to<bool>;
   port.mark(Phase::vector);

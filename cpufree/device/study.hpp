@@ -30,7 +30,6 @@ struct Split {
 
 // The answers of a port that nobody studies.
 struct Unstudied {
-  static constexpr bool studied = false;
   static constexpr bool computes = true;      // loops over rows are to be done
   static constexpr bool communicates = true;  // with other PEs
   // Since the mark before, the block has spent its time with `phase`.
@@ -70,7 +69,6 @@ class Stopwatch {
 template <class P, Study S>
 class Studied : public P {
  public:
-  static constexpr bool studied = true;
   static constexpr bool computes = S != Study::no_compute;
   static constexpr bool communicates = S != Study::no_comm;
 

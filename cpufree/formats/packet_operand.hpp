@@ -1,8 +1,6 @@
 // The operand of a product where ghosts travel as packets, and the product itself looks for them.
 #pragma once
 
-#include <type_traits>
-
 #include "cpufree/device/wait.hpp"
 
 namespace cpufree {
@@ -63,28 +61,5 @@ struct PacketOperand {
     return here;
   }
 };
-
-// The same for studies: a wait is a phase of its own, and without other PEs nobody waits. A type of
-// its own, as even calls of nothing have compilers inline otherwise what is around them.
-template <Port P, class T>
-struct StudiedOperand : PacketOperand<P, T> {
-  CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {
-    const std::int32_t columns[1] = {column};
-    T out[1];
-    fetch(columns, out);
-    return out[0];
-  }
-
-  template <int N>
-  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    if (this->look(columns, out) || !P::communicates) return;
-    this->port.mark(Phase::spmv);
-    PacketOperand<P, T>::fetch(columns, out);
-    this->port.mark(Phase::halo_wait);
-  }
-};
-
-template <Port P, class T>
-using PacketOperandOf = std::conditional_t<P::studied, StudiedOperand<P, T>, PacketOperand<P, T>>;
 
 }  // namespace cpufree

@@ -13,7 +13,7 @@ namespace {
 
 // Columns of a slice that are laid out, one after the other.
 template <class T, int W>
-struct Columns {
+struct SliceColumns {
   std::vector<std::int32_t> index;
   std::vector<T> value;
 
@@ -44,7 +44,7 @@ class Slice {
   // On a grid, entry k of neighbouring rows lies on one diagonal until a row lacks it. Taking the
   // columns of a slice diagonal by diagonal keeps them consecutive. Worth it if little is padded.
   // Returns how many there are, laid out in `found`; -1 where it is not worth it.
-  std::int64_t take_diagonals(Columns<T, W>& found) const {
+  std::int64_t take_diagonals(SliceColumns<T, W>& found) const {
     const std::int64_t most = longest_ + longest_ / 4 + 1;
     if (diagonals_of_pair(0, rows_ - 1) > most) return -1;  // most irregular rows end here
     found.make_room(most + 1);
@@ -57,7 +57,7 @@ class Slice {
   }
 
   // `scratch` holds what is found on the way; the same one serves all slices.
-  void append(SlicedRows<T, W>& out, Columns<T, W>& scratch) const {
+  void append(SlicedRows<T, W>& out, SliceColumns<T, W>& scratch) const {
     std::int64_t count = take_diagonals(scratch);
     if (count < 0) {
       count = longest_;
@@ -156,7 +156,7 @@ void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>&
   out.gather.reserve(most);
   out.base.reserve(most / W);
   out.real.reserve(most / W);
-  Columns<T, W> scratch;
+  SliceColumns<T, W> scratch;
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
     Slice<T, W>(local, row, rows.end).append(out, scratch);
   require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cpufree/device/channel.hpp"
+#include "cpufree/device/columns.hpp"
 #include "cpufree/formats/factor_slices.hpp"
 #include "cpufree/formats/slice_ring.hpp"
 #include "cpufree/problem/destination.hpp"
@@ -18,37 +20,43 @@ struct Row {
   std::int32_t j = 0;
 };
 
+// Most right-hand sides that are solved together: the columns of one solve. A row of a vector then
+// holds a value for each of them, side by side: `V` below is a number, or Columns of them.
+inline constexpr int kMostColumns = 8;
+
 // My block's part of a vector that no other block reads.
-template <class T>
+template <class V>
 struct Private {
-  T* data = nullptr;
-  CPUFREE_FN T& operator[](Row row) const { return data[row.j]; }
+  V* data = nullptr;
+  CPUFREE_FN V& operator[](Row row) const { return data[row.j]; }
 };
 
 // A vector of the PE whose ghosts follow its rows, or travel as packets. Its entries begin with row
 // `first`: 0, or with halos of blocks my block's first row. `own`, if not null: a copy of my
-// block's part in fast memory.
-template <class T>
+// block's part in fast memory, of vectors of one column.
+template <class V>
 struct Ghosted {
-  T* data = nullptr;
+  static constexpr bool may_own = kFastMemory && kColumnsOf<V> == 1;
+  using Read = std::conditional_t<kColumnsOf<V> == 1, V, const V&>;
+  V* data = nullptr;
   Packet* halo = nullptr;
-  T* own = nullptr;
+  V* own = nullptr;
   std::int32_t first = 0;
 
-  CPUFREE_KERNEL_FN T operator[](Row row) const {
-    if constexpr (kFastMemory)
+  CPUFREE_KERNEL_FN Read operator[](Row row) const {
+    if constexpr (may_own)
       if (own != nullptr) return own[row.j];
     return data[row.i - first];
   }
   // For all to see.
-  CPUFREE_KERNEL_FN void set(Row row, T value) const {
+  CPUFREE_KERNEL_FN void set(Row row, const V& value) const {
     data[row.i - first] = value;
-    if constexpr (kFastMemory)
+    if constexpr (may_own)
       if (own != nullptr) own[row.j] = value;
   }
   // For my block alone: others may see it, or not.
-  CPUFREE_KERNEL_FN void keep(Row row, T value) const {
-    if constexpr (kFastMemory)
+  CPUFREE_KERNEL_FN void keep(Row row, const V& value) const {
+    if constexpr (may_own)
       if (own != nullptr) {
         own[row.j] = value;
         return;
@@ -57,14 +65,15 @@ struct Ghosted {
   }
 };
 
-// The vectors of a solver: `P` those that are private to a block, `G` those that travel.
-template <class P, class C, class G>
+// The vectors of a solver: `P` those that are private to a block, `G` those that travel. With
+// several columns there are those of cg with a pointwise preconditioner: x, r, s, b, p, scratch.
+template <class P, class C, class D, class G>
 struct VectorSet {
   P x = {};
   P r = {};
   P s = {};
   C b = {};
-  C inverse_diagonal = {};  // Jacobi, Chebyshev
+  D inverse_diagonal = {};  // Jacobi, Chebyshev
   P z = {};                 // pipecg; not pointwise: preconditioned vector
   P w = {};                 // pipecg
   P n = {};                 // pipecg
@@ -78,12 +87,13 @@ struct VectorSet {
 
 // The vectors of one PE as memory. Private ones hold block after block (BlockShare::first_private);
 // p and scratch are symmetric, rows + ghosts entries. Null where a method needs none.
-template <class T>
-using Vectors = VectorSet<T*, const T*, T*>;
+template <class T, int K = 1>
+using Vectors = VectorSet<ValuesOf<T, K>*, const ValuesOf<T, K>*, const T*, ValuesOf<T, K>*>;
 
 // The same as one block sees them.
-template <class T>
-using BlockVectors = VectorSet<Private<T>, Private<const T>, Ghosted<T>>;
+template <class T, int K = 1>
+using BlockVectors = VectorSet<Private<ValuesOf<T, K>>, Private<const ValuesOf<T, K>>,
+                               Private<const T>, Ghosted<ValuesOf<T, K>>>;
 
 // One block's share of the matrix, and its partners. Private number of a row i: i - boundary_shift
 // if it is a boundary row, else i - interior_shift.
@@ -141,12 +151,13 @@ struct Residency {
   bool prefetch = false;  // vectors are read from far, and are long
 };
 
-// One PE's arguments.
-template <class M>
+// One PE's arguments, for K columns.
+template <class M, int K = 1>
 struct SolveArgs {
   using T = typename M::Value;
   SolveParams params;
-  Vectors<T> vectors;
+  double atol[K] = {};  // of each column: right-hand sides are scaled each by itself
+  Vectors<T, K> vectors;
   Residency residency;
   const BlockShare<M>* shares = nullptr;    // one per block
   const FactorShare<T>* factors = nullptr;  // one per block, of a preconditioner that has factors
@@ -154,15 +165,33 @@ struct SolveArgs {
   bool block_halos = false;                 // rows of other blocks are ghosts, too (block_halo.hpp)
   const std::int64_t* send_ptr = nullptr;   // rows that other PEs read + 1
   const Destination* destinations = nullptr;
-  // Small halos travel as packets: ghosts of p, scratch[0], scratch[1], symmetric; the destinations
-  // then hold numbers of ghosts, from 0. Null: halos travel as stores into the vectors.
+  // Small halos travel as packets: ghosts of p, scratch[0], scratch[1], symmetric, K packets in a
+  // row for each ghost; the destinations then hold numbers of ghosts, from 0. Null: halos travel as
+  // stores into the vectors. With several columns only halos of blocks are packets.
   Packet* halo[3] = {};
   const std::int32_t* source = nullptr;      // slot of the block that sends a packet: for diagnosis
   const std::int32_t* global_row = nullptr;  // rows, in the order of the private vectors
   Packet* slots = nullptr;                   // symmetric
-  Outcome* outcome = nullptr;                // written by PE 0
-  double* history = nullptr;                 // PE 0: history_capacity squares of norms
-  Split* splits = nullptr;                   // one per block; of a study of the times
+  // Of several columns: flags in place of those that the shares name, for vectors of their own;
+  // and where the ghosts of each PE begin in its vectors, if destinations are counted from there.
+  Flag* flags = nullptr;
+  const std::int32_t* first_ghost = nullptr;
+  Outcome* outcome = nullptr;  // of each column, written by PE 0
+  double* history = nullptr;   // PE 0: of each column history_capacity squares of norms
+  Split* splits = nullptr;     // one per block; of a study of the times
 };
+
+// What a kernel reports is of the column whose residual is largest relative to its right-hand side:
+// its number, and its iteration.
+inline constexpr int kColumnShift = 48;
+CPUFREE_FN std::int64_t report_of_column(int column, std::int64_t iteration) {
+  return (static_cast<std::int64_t>(column) << kColumnShift) | iteration;
+}
+CPUFREE_FN int reported_column(std::int64_t report) {
+  return static_cast<int>(report >> kColumnShift);
+}
+CPUFREE_FN std::int64_t reported_iteration(std::int64_t report) {
+  return report & ((std::int64_t{1} << kColumnShift) - 1);
+}
 
 }  // namespace cpufree

@@ -6,6 +6,12 @@
 //
 // Exchanges of p: between two of them every block contributes to an all-reduce after it has read p
 // (proof (i) of channel.hpp): first p . s, then r . z.
+//
+// Several columns are recurrences side by side, one for each: each has its own alpha and beta, its
+// own stopping test, its own verification by b - A x, and its own reason to end. What they share is
+// the product, which reads each entry of A once for all of them, and the all-reduces. It is not
+// block CG (O'Leary 1980, "The block conjugate gradient algorithm and related methods"), where
+// directions of all columns serve each of them.
 #pragma once
 
 #include "cpufree/solvers/iterate.hpp"
@@ -16,51 +22,72 @@ namespace cpufree {
 template <class Ctx, class M>
 class ConjugateGradient : public Recurrence<Ctx, M> {
   using Base = Recurrence<Ctx, M>;
-  using Base::c_, Base::m_, Base::v_;
-  using typename Base::Monitor, typename Base::Sums, typename Base::T;
+  using Base::c_, Base::m_, Base::v_, Base::monitors_;
+  using typename Base::Monitor, typename Base::Sums, typename Base::T, typename Base::Totals;
+  using typename Base::Values;
+  static constexpr int K = Ctx::kColumns;
 
  public:
   static constexpr int kReductions = 2;
-  using Base::Base;
+
+  CPUFREE_KERNEL_FN ConjugateGradient(Ctx& c, const M& m, const Monitors<Ctx>& monitors)
+      : Base(c, m, monitors), of_(c.scalars(Scalars())) {}
 
   template <class F>
   CPUFREE_HOT_FN bool advance(Start start, F&& meanwhile) {
-    broken_ = Reason::running;
-    if (start != Start::no) {
-      alpha_ = 0;
-    } else {
+    if (start == Start::no) {
       update_direction();
       if (!multiply(meanwhile)) return false;
-      if (broken_ != Reason::running) return true;
     }
     return update_residual(start);
   }
 
-  CPUFREE_KERNEL_FN double square() const { return rr_; }
-  CPUFREE_KERNEL_FN double measure() const { return rho_; }
-  CPUFREE_KERNEL_FN bool took_step() const { return broken_ == Reason::running; }
-  CPUFREE_KERNEL_FN bool has_step() const {
-    return took_step() && (Monitor::blind || (rho_ > 0.0 && is_finite(rho_) && is_finite(beta_)));
+  CPUFREE_KERNEL_FN double square(int k) const { return of_.rr[k]; }
+  CPUFREE_KERNEL_FN double measure(int k) const { return of_.rho[k]; }
+  CPUFREE_KERNEL_FN bool took_step(int k) const { return of_.broken[k] == Reason::running; }
+  CPUFREE_KERNEL_FN bool has_step(int k) const {
+    return took_step(k) && Monitor::is_step(of_.rho[k] > 0.0 && is_finite(of_.rho[k]) &&
+                                            is_finite(of_column(of_.beta, k)));
   }
-  CPUFREE_KERNEL_FN void recompute(Start start) {
-    beta_ = start == Start::no ? static_cast<T>(rho_ / previous_rho_) : T{0};
+  CPUFREE_KERNEL_FN void recompute(int k, Start start) {
+    of_column(of_.beta, k) =
+        start == Start::no ? static_cast<T>(of_.rho[k] / of_.previous_rho[k]) : T{0};
   }
-  CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start) const {
-    if (took_step())
-      monitor.positive(rho_, Reason::diverged_indefinite_pc);
+  CPUFREE_KERNEL_FN Verdict check(int k, Monitor& monitor, Start) const {
+    if (took_step(k))
+      monitor.positive(of_.rho[k], Reason::diverged_indefinite_pc);
     else
-      monitor.stop(broken_);
+      monitor.stop(of_.broken[k]);
     return Verdict::go_on;
   }
   CPUFREE_KERNEL_FN void settle() {
-    if (x_is_behind_) c_.rows([&](Row i, int) { v_.x[i] += alpha_ * v_.p[i]; });
+    const ColumnMask moved =
+        columns_where<K>([&](int k) { return monitors_.runs(k) && took_step(k); });
+    const Values alpha = of_.alpha;
+    if (x_is_behind_ && moved.any())
+      c_.rows([&](Row i, int) {
+        const Values old = v_.x[i];
+        v_.x[i] = select(moved, old + alpha * v_.p[i], old);
+      });
     x_is_behind_ = false;
+  }
+  // Column k takes no step any more.
+  CPUFREE_KERNEL_FN void freeze(int k) {
+    of_column(of_.alpha, k) = -T{0};
+    of_column(of_.beta, k) = 0;
   }
 
  private:
+  struct Scalars {
+    Values alpha = {}, beta = {};
+    double rho[K] = {}, previous_rho[K] = {};  // r . M r
+    double rr[K] = {};                         // r . r
+    Reason broken[K] = {};                     // why p . A p makes no step
+  };
+
   // x += alpha p, of the step before; p = M r + beta p.
   CPUFREE_KERNEL_FN void update_direction() {
-    const T alpha = c_.in_register(alpha_), beta = c_.in_register(beta_);
+    const Values alpha = c_.in_register(of_.alpha), beta = c_.in_register(of_.beta);
     const bool move = x_is_behind_;
     const auto p = c_.hot(v_.p);
     const auto x = c_.hot(v_.x), r = c_.hot(v_.r);
@@ -68,12 +95,8 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
     c_.exchange(
         p,
         [&](Row i, int) {
-          const T old = p[i];
-          T next;
-          if constexpr (M::pointwise)
-            next = m.of(i, r[i]) + beta * old;
-          else
-            next = m.out[i] + beta * old;
+          const Values old = p[i];
+          const Values next = m.image(i, r[i]) + beta * old;
           if (move) x[i] += alpha * old;
           return next;
         },
@@ -81,61 +104,80 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
     x_is_behind_ = false;
   }
 
-  // s = A p; alpha = rho / (p . s), if that is a step.
+  // s = A p; alpha = rho / (p . s), where that is a step.
   template <class F>
   CPUFREE_KERNEL_FN bool multiply(F&& meanwhile) {
     Sums sums[1];
     const auto p = c_.hot(v_.p);
     const auto s = c_.hot(v_.s);
-    if (!c_.multiply(p, [&](Row i, int lane, T ap) {
+    if (!c_.multiply(p, [&](Row i, int lane, const Values& ap) {
           s[i] = ap;
-          sums[0][lane] += static_cast<double>(p[i]) * ap;
+          add_products(sums[0][lane], p[i], ap);
         }))
       return false;
-    double total[1];
+    Totals total[1];
     if (!c_.sum(sums, total, meanwhile, v_.r, v_.s, m_.reads())) return false;
-    alpha_ = static_cast<T>(rho_ * c_.port().reciprocal(total[0]));
-    if (Monitor::blind || (total[0] > 0.0 && is_finite(total[0]) && is_finite(alpha_))) return true;
-    alpha_ = static_cast<T>(rho_ / total[0]);
-    if (!is_finite(total[0]))
-      broken_ = Reason::diverged_nanorinf;
-    else if (!(total[0] > 0.0))
-      broken_ = Reason::diverged_indefinite_mat;
-    else if (!is_finite(alpha_))
-      broken_ = Reason::diverged_breakdown;
-    // Assigned on all paths of an iteration, these live in no register between two.
-    rr_ = previous_rho_ = 0.0;
+    c_.each_scalar([&](int k) {
+      if (monitors_.runs(k)) set_length(k, pick(total[0], k));
+    });
+    c_.see_scalars();
     return true;
   }
 
-  // r -= alpha s; rho = r . M r; beta = rho / previous rho.
+  CPUFREE_KERNEL_FN void set_length(int k, double curvature) {
+    T alpha = static_cast<T>(of_.rho[k] * c_.port().reciprocal(curvature));
+    Reason broken = Reason::running;
+    if (!Monitor::is_step(curvature > 0.0 && is_finite(curvature) && is_finite(alpha))) {
+      alpha = static_cast<T>(of_.rho[k] / curvature);
+      if (!is_finite(curvature))
+        broken = Reason::diverged_nanorinf;
+      else if (!(curvature > 0.0))
+        broken = Reason::diverged_indefinite_mat;
+      else if (!is_finite(alpha))
+        broken = Reason::diverged_breakdown;
+    }
+    of_column(of_.alpha, k) = alpha;
+    of_.broken[k] = broken;
+  }
+
+  // r -= alpha s; rho = r . M r; beta = rho / previous rho. At a start r stays, and columns that
+  // do not start keep their coefficients.
   CPUFREE_KERNEL_FN bool update_residual(Start start) {
     Sums sums[2];
-    const T alpha = c_.in_register(alpha_);
+    const Values alpha = start == Start::no ? c_.in_register(of_.alpha) : Values{};
     const auto r = c_.hot(v_.r), s = c_.hot(v_.s);
     if (!precondition(
             c_, m_, r, [&](Row i) { return r[i] - alpha * s[i]; },
-            [&](Row, int lane, T value, T z) {
-              sums[0][lane] += static_cast<double>(value) * z;
-              sums[1][lane] += static_cast<double>(value) * value;
+            [&](Row, int lane, const Values& value, const Values& z) {
+              add_products(sums[0][lane], value, z);
+              add_products(sums[1][lane], value, value);
             },
             s))
       return false;
-    double total[2];
+    Totals total[2];
     if (!c_.sum(sums, total, [] {}, v_.p, v_.r, v_.x, m_.reads())) return false;
-    previous_rho_ = rho_;
-    rho_ = total[0];
-    rr_ = total[1];
-    beta_ = start == Start::no ? static_cast<T>(rho_ * c_.port().reciprocal(previous_rho_)) : T{0};
+    c_.each_scalar([&](int k) {
+      if (monitors_.runs(k) && (start == Start::no || monitors_.starts(k)))
+        set_direction(k, start, pick(total[0], k), pick(total[1], k));
+    });
     x_is_behind_ = start == Start::no;
     return true;
   }
 
-  T alpha_ = 0, beta_ = 0;
-  double rho_ = 0.0, previous_rho_ = 0.0;  // r . M r
-  double rr_ = 0.0;                        // r . r
-  Reason broken_ = Reason::running;        // why p . A p makes no step
-  bool x_is_behind_ = false;               // x lacks alpha p
+  CPUFREE_KERNEL_FN void set_direction(int k, Start start, double rho, double rr) {
+    of_.previous_rho[k] = of_.rho[k];
+    of_.rho[k] = rho;
+    of_.rr[k] = rr;
+    if (start == Start::no) {
+      of_column(of_.beta, k) = static_cast<T>(rho * c_.port().reciprocal(of_.previous_rho[k]));
+    } else {
+      of_column(of_.beta, k) = 0;
+      of_.broken[k] = Reason::running;
+    }
+  }
+
+  typename Ctx::template Scalars<Scalars> of_;  // each column
+  bool x_is_behind_ = false;                    // x lacks alpha p
 };
 
 }  // namespace cpufree

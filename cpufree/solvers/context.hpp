@@ -2,32 +2,46 @@
 // One Context per thread; all threads of all blocks call the same verbs in the same order.
 // A verb that returns false found that a wait gave up: leave the kernel at once.
 //
-// What a study (device/study.hpp) leaves out is left out here: without computing, loops over rows,
-// but for the packets that they send and look for; without other PEs, puts to them, waits for them,
-// and their share of sums. And the verbs mark where one phase ends and the next one begins.
+// Several columns. A row of a vector then has K values side by side (`Values`), and so have sums.
+// What a verb says of one value holds for each of them: a product reads each entry of A once for
+// all columns, and no verb combines two columns. Their halos are stores and flags, as plain packets
+// hold one value; but where blocks exchange rows of their own PE as packets, too (block_halo.hpp),
+// each row is K packets, one for each column: packets order nothing but themselves, and each is
+// waited for by itself, so the proofs of channel.hpp hold for every column.
+//
+// Studies have verbs of their own: study.hpp.
 #pragma once
 
 #include <type_traits>
 
-#include "cpufree/device/block.hpp"
 #include "cpufree/device/channel.hpp"
 #include "cpufree/device/reduction.hpp"
 #include "cpufree/formats/local.hpp"
 #include "cpufree/formats/packet_operand.hpp"
-#include "cpufree/formats/slice_codes.hpp"
-#include "cpufree/solvers/prefetch.hpp"
-#include "cpufree/solvers/resident.hpp"
+#include "cpufree/solvers/block_rows.hpp"
+#include "cpufree/solvers/monitor.hpp"
 
 namespace cpufree {
 
-// `Format`: the matrices that the kernel is for (slice_codes.hpp).
-template <Port P, class M, class Format = AnySlices>
-class Context {
+// `Format`: the matrices that the kernel is for (slice_codes.hpp). K: columns.
+template <Port P, class M, class Format = AnySlices, int K = 1>
+class Context : public BlockRows<P, M, Format, K> {
+  using Rows = BlockRows<P, M, Format, K>;
+
  public:
+  using Rows::args;
+  using typename Rows::Args, typename Rows::Share;
   using T = typename M::Value;
+  using Values = ValuesOf<T, K>;
+  using Sums = Lanes<P, K>;            // partial sums of a thread
+  using Totals = ValuesOf<double, K>;  // sums over all rows of all PEs
+  using Vector = Ghosted<Values>;
+  using BlockVectors = cpufree::BlockVectors<T, K>;
+  using Monitor = cpufree::Monitor;
   using PortType = P;
-  using Share = BlockShare<M>;
-  using Args = SolveArgs<M>;
+  static constexpr int kColumns = K;
+  static constexpr bool kComputes = true;
+  static_assert(K == 1 || !RemotePort<P>, "several columns are for PEs of one node");
 
   // What changes during a solve.
   struct State {
@@ -39,12 +53,10 @@ class Context {
   };
 
   // `share` and `mine` are views that outlive the context (solve_kernel).
-  CPUFREE_KERNEL_FN Context(P& port, const SolveArgs<M>& arguments, const Share& share,
-                            const BlockVectors<T>& mine, const State& state)
-      : args(arguments),
+  CPUFREE_KERNEL_FN Context(P& port, const Args& arguments, const Share& share,
+                            const BlockVectors& mine, const State& state)
+      : Rows(port, arguments, share),
         vectors(mine),
-        port_(port),
-        share_(share),
         arrivals_(port, share_.board, state.exchanges),
         reduction_(port, arguments.slots, state.reductions),
         notes_(state.notes),
@@ -64,30 +76,11 @@ class Context {
     gone_ = state.gone;
   }
 
-  const SolveArgs<M>& args;
-  const BlockVectors<T>& vectors;
+  const BlockVectors& vectors;
 
   CPUFREE_KERNEL_FN P& port() { return port_; }
-  // A copy of a number that loops keep in a register.
-  template <class U>
-  CPUFREE_KERNEL_FN U in_register(U value) const {
-    return port_.in_register(value);
-  }
-  // Vectors as hot loops hold them. In kernels for shares that stay on chip whole the compiler
-  // learns that they are in shared memory, which is true of those that a method asks room for
-  // (wanted_by).
-  template <class U>
-  CPUFREE_KERNEL_FN Private<U> hot(const Private<U>& v) const {
-    return {on_chip(v.data)};
-  }
-  CPUFREE_KERNEL_FN Ghosted<T> hot(const Ghosted<T>& v) const {
-    if constexpr (Format::on_chip)
-      return {on_chip(v.data), v.halo, nullptr, v.first};
-    else
-      return v;
-  }
-  CPUFREE_KERNEL_FN bool is_reporter() const {  // the one thread that writes what all threads know
-    return port_.pe() == 0 && port_.block() == 0 && port_.lane() == 0;
+  CPUFREE_KERNEL_FN bool reports() const {  // the one block that writes what all blocks know
+    return port_.pe() == 0 && port_.block() == 0;
   }
   CPUFREE_KERNEL_FN std::int32_t global_row(Row row) const {
     return args.global_row[share_.first_private + row.j];
@@ -104,11 +97,10 @@ class Context {
   // the engine may fetch ahead from far memory; those of the first rows, `sum` fetches for it.
   template <class F, class... V>
   CPUFREE_KERNEL_FN void rows(F&& f, const V&... read) {
-    if constexpr (!P::computes) return;
     parts([&](const Part& part, auto) {
       const std::int32_t shift = part.shift;
       each(part, [&, shift](std::int32_t i, int lane) {
-        go_on_ahead(part, i, read...);
+        prefetch_next(part, i, read...);
         f(Row{i, i - shift}, lane);
       });
     });
@@ -118,28 +110,19 @@ class Context {
   // an exchange (channel.hpp). Boundary rows come first, so that they travel while the interior is
   // computed. Since `v` was last read there has been a reduction, hence proof (i), and a barrier.
   template <class F, class... V>
-  CPUFREE_KERNEL_FN void exchange(const Ghosted<T>& v, F&& f, const V&... read) {
+  CPUFREE_KERNEL_FN void exchange(const Vector& v, F&& f, const V&... read) {
     arrivals_.begin();
-    const Ghosted<T> to = v;
+    const Vector to = v;
     parts([&](const Part& part, auto boundary) {
       const std::int32_t shift = part.shift;
-      if constexpr (!P::computes) {
-        if (!boundary) return;
-      }
       each(part, [&](std::int32_t i, int lane) {
-        go_on_ahead(part, i, read...);
+        prefetch_next(part, i, read...);
         const Row row{i, i - shift};
-        T value = 0;
-        if constexpr (P::computes) {
-          value = f(row, lane);
-          to.set(row, value);
-        }
+        const Values value = f(row, lane);
+        to.set(row, value);
         if (boundary) send(to, row, value);
       });
-      if constexpr (P::communicates)
-        if (boundary && v.halo == nullptr) arrivals_.arrive_remote();
-      if constexpr (P::communicates && RemotePort<P>)
-        if (boundary) arrivals_.arrive_afar(v.data);
+      if (boundary) arrive(v);
     });
     arrivals_.arrive_local();
   }
@@ -147,246 +130,248 @@ class Context {
   // f(row, lane, (A v)(row)) for all my rows, after `exchange(v, ...)`: steps 5 and 6. Interior
   // rows are multiplied while ghosts may still be under way.
   template <class F, class... V>
-  CPUFREE_KERNEL_FN bool multiply(const Ghosted<T>& v, F&& f, const V&... read) {
-    return multiply_by(hot(v), [](const auto& x) { return x; }, f, read...);
+  CPUFREE_KERNEL_FN bool multiply(const Vector& v, F&& f, const V&... read) {
+    if constexpr (K == 1)
+      return multiply_by(this->hot(v), [](const auto& x) { return x; }, f, read...);
+    else
+      return parts_of_product(v, [&](const Part& part) {
+        const std::int32_t shift = part.shift;
+        multiply_columns(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data),
+                         [&, shift](std::int32_t i, int lane, const Values& value) {
+                           f(Row{i, i - shift}, lane, value);
+                         });
+      });
   }
   // The same for cold code: a product that is short and accurate rather than fast. f is given an
-  // AccurateSum.
+  // AccurateSum, of one column after another, and the column's number.
   template <class F>
-  CPUFREE_KERNEL_FN bool multiply_cold(const Ghosted<T>& v, F&& f) {
-    return multiply_by(v, [](const auto& x) { return ColdOperand{x}; }, f);
+  CPUFREE_KERNEL_FN bool multiply_cold(const Vector& v, F&& f) {
+    if constexpr (K == 1)
+      return multiply_by(
+          v, [](const auto& x) { return ColdOperand{x}; },
+          [&](Row row, int lane, const AccurateSum<T>& value) { f(row, lane, 0, value); });
+    else
+      return parts_of_product(v, [&](const Part& part) {
+        const std::int32_t shift = part.shift;
+        CPUFREE_ONE_COPY
+        for (int k = 0; k < K; ++k)
+          multiply_column(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data), k,
+                          [&, shift](std::int32_t i, int lane, const AccurateSum<T>& value) {
+                            f(Row{i, i - shift}, lane, k, value);
+                          });
+      });
   }
 
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
   // lies an exchange of the other, hence proof (ii). Returns the vector; its rows may be read until
   // the next but one call.
   template <class F>
-  CPUFREE_KERNEL_FN Ghosted<T> exchange_scratch(F&& f) {
-    const Ghosted<T> v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
-    if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
+  CPUFREE_KERNEL_FN Vector exchange_scratch(F&& f) {
+    const Vector v = next_scratch();
     exchange(v, f);
     return v;
   }
 
-  // f() once for the block, by one thread: for what all threads would do alike, with objects that
-  // the block holds. All see it afterwards. Nobody reads what f changes any more: since the last
-  // `once`, there has been a verb with a barrier (a reduction, an exchange); else `once_more`.
-  template <class F>
-  CPUFREE_KERNEL_FN void once(F&& f) {
-    if (port_.lane() == 0) f();
-    port_.sync_block();
-  }
-
-  template <class F>
-  CPUFREE_KERNEL_FN void once_more(F&& f) {
-    port_.sync_block();
-    once(f);
-  }
-
   // Sums over all rows of all PEs. `push` and `pull` alternate. While the sums travel, one thread
   // of the block calls meanwhile(). `next...`: what the loop over rows after it reads.
-  template <int K, class F>
-  CPUFREE_KERNEL_FN void push(const Lanes<P> (&partial)[K], F&& meanwhile) {
-    double sums[K];
-    for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
+  template <int N, class F>
+  CPUFREE_KERNEL_FN void push(const Sums (&partial)[N], F&& meanwhile) {
+    static_assert(K == 1);
+    double sums[N];
+    for (int n = 0; n < N; ++n) sums[n] = partial[n].sum();
     reduction_.push(sums);
     if (port_.bookkeeper()) meanwhile();
-    port_.mark(Phase::vector);
   }
-  template <int K, class... V>
-  CPUFREE_KERNEL_FN bool pull(double (&total)[K], const V&... next) {
-    begin_ahead(next...);
-    port_.mark(Phase::vector);
-    const bool here = reduction_.pull(total, notes_, gone_);
-    port_.mark(Phase::reduction_wait);
-    return here;
+  template <int N, class... V>
+  CPUFREE_KERNEL_FN bool pull(double (&total)[N], const V&... next) {
+    prefetch_start(next...);
+    return reduction_.pull(total, notes_, gone_);
   }
   // The totals of the last of these again, so that no register holds them for rare uses.
-  template <int K>
-  CPUFREE_KERNEL_FN void recall(double (&total)[K]) {
+  template <int N>
+  CPUFREE_KERNEL_FN void recall(double (&total)[N]) {
     reduction_.recall(total);
   }
-  template <int K>
-  CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K]) {
+  template <int N>
+  CPUFREE_KERNEL_FN bool sum(const Sums (&partial)[N], Totals (&total)[N]) {
     return sum(partial, total, [] {});
   }
-  template <int K, class F, class... V>
-  CPUFREE_KERNEL_FN bool sum(const Lanes<P> (&partial)[K], double (&total)[K], F&& meanwhile,
+  // N sums of each column, in one all-reduce where that is wide enough, else in one for each sum.
+  template <int N, class F, class... V>
+  CPUFREE_KERNEL_FN bool sum(const Sums (&partial)[N], Totals (&total)[N], F&& meanwhile,
                              const V&... next) {
-    double sums[K];
-    for (int k = 0; k < K; ++k) sums[k] = partial[k].sum();
-    const bool here = reduction_.sum(sums, total, notes_, gone_, [&] {
-      if (port_.bookkeeper()) meanwhile();
-      begin_ahead(next...);
-      port_.mark(Phase::vector);
-    });
-    port_.mark(Phase::reduction_wait);
-    return here;
+    if constexpr (N * K <= kReduceWidth) {
+      return sum_together(partial, total, meanwhile, next...);
+    } else {
+      unsigned notes = 0;  // of all of them: a note comes with one
+      for (int n = 0; n < N; ++n) {
+        const Sums one[1] = {partial[n]};
+        Totals sum[1];
+        if (!sum_together(one, sum, [] {})) return false;
+        total[n] = sum[0];
+        notes |= notes_;
+      }
+      notes_ = notes;
+      return true;
+    }
   }
 
- private:
-  // My boundary or my interior rows.
-  struct Part {
-    typename M::Rows rows;
-    std::int32_t shift;
-    bool boundary;
-  };
-  template <class U>
-  CPUFREE_KERNEL_FN U* on_chip(U* array) const {
-    if constexpr (Format::on_chip) return port_.on_chip(array);
-    return array;
-  }
+ protected:
+  using Rows::each, Rows::parts, Rows::parts_backwards, Rows::port_, Rows::share_;
+  using Rows::on_chip, Rows::prefetch_next, Rows::prefetch_part, Rows::prefetch_start;
+  using typename Rows::Part;
+
   CPUFREE_KERNEL_FN bool block_halos() const { return Format::on_chip || args.block_halos; }
-  CPUFREE_KERNEL_FN Part boundary() const { return {share_.boundary, share_.boundary_shift, true}; }
-  CPUFREE_KERNEL_FN Part interior() const {
-    return {share_.interior, share_.interior_shift, false};
+  CPUFREE_KERNEL_FN Vector next_scratch() {
+    const Vector v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
+    if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
+    return v;
   }
 
-  // f(row, lane) for the part's rows, as the format gives them to threads.
-  template <class F>
-  CPUFREE_KERNEL_FN void each(const Part& part, F&& f) {
-    if constexpr (requires { M::template each<Format>(port_, part.rows, f); })
-      M::template each<Format>(port_, part.rows, f);
-    else
-      for_each(port_, part.rows.begin, part.rows.end, f);
-  }
-
-  // Where threads are many, one copy of a loop's code for both parts: registers and instruction
-  // cache are what is short. Where the compiler vectorises, a copy for each; f's second argument
-  // says whether the part is the boundary, there by its type.
-  static constexpr bool one_copy = P::width == 1;
-  template <class F>
-  CPUFREE_KERNEL_FN void parts(F&& f) {
-    if constexpr (one_copy) {
-      CPUFREE_ONE_COPY
-      for (int k = 0; k < 2; ++k) f(k == 0 ? boundary() : interior(), k == 0);
-    } else {
-      f(boundary(), std::true_type());
-      f(interior(), std::false_type());
+  // `sum` by one all-reduce.
+  template <int N, class F, class... V>
+  CPUFREE_KERNEL_FN bool sum_together(const Sums (&partial)[N], Totals (&total)[N], F&& meanwhile,
+                                      const V&... next) {
+    double sums[N * K], totals[N * K];
+    CPUFREE_UNROLL
+    for (int n = 0; n < N; ++n) {
+      const Totals lanes = partial[n].sum();
+      CPUFREE_UNROLL
+      for (int k = 0; k < K; ++k) sums[n * K + k] = of_column(lanes, k);
     }
-  }
-  template <class F>
-  CPUFREE_KERNEL_FN void parts_backwards(F&& f) {
-    if constexpr (one_copy) {
-      CPUFREE_ONE_COPY
-      for (int k = 0; k < 2; ++k) f(k == 0 ? interior() : boundary());
-    } else {
-      f(interior());
-      f(boundary());
+    const bool here = reduction_.sum(sums, totals, notes_, gone_, [&] {
+      if (port_.bookkeeper()) meanwhile();
+      prefetch_start(next...);
+    });
+    CPUFREE_UNROLL
+    for (int n = 0; n < N; ++n) {
+      CPUFREE_UNROLL
+      for (int k = 0; k < K; ++k) of_column(total[n], k) = totals[n * K + k];
     }
+    return here;
   }
 
   template <class X, class F, class... V>
   CPUFREE_KERNEL_FN void product(const Part& part, const X& x, F&& f, const V&... read) {
     const std::int32_t shift = part.shift;  // a copy: vectorisers do not trust references
-    begin_ahead_of(part, read...);
+    prefetch_part(part, read...);
     share_.matrix.template multiply<Format>(port_, part.rows, x,
                                             [&, shift](std::int32_t i, int lane, auto value) {
-                                              go_on_ahead(part, i, read...);
-                                              if constexpr (P::computes)
-                                                f(Row{i, i - shift}, lane, value);
+                                              prefetch_next(part, i, read...);
+                                              f(Row{i, i - shift}, lane, value);
                                             });
+  }
+
+  // f(part) once what the part's rows read has come; of several columns.
+  template <class F>
+  CPUFREE_KERNEL_FN bool parts_of_product(const Vector& v, F&& f) {
+    if (!arrivals_.wait_local()) return false;
+    bool here = true;
+    parts_backwards([&](const Part& part) {
+      if (part.boundary && args.block_halos) collect(v);
+      if (part.boundary && !args.block_halos) here = arrivals_.wait_halo();
+      if (here) f(part);
+    });
+    return here;
   }
 
   // `as` makes of an operand the one that the format is given.
   template <class As, class F, class... V>
-  CPUFREE_KERNEL_FN bool multiply_by(const Ghosted<T>& v, As&& as, F&& f, const V&... read) {
-    port_.mark(Phase::vector);
+  CPUFREE_KERNEL_FN bool multiply_by(const Vector& v, As&& as, F&& f, const V&... read) {
     if (!arrivals_.wait_local()) return false;
     const auto plain = as(Operand<T>{v.data});
     const bool collects = block_halos();
     const bool packets = v.halo != nullptr && !collects;
-    const auto any = as(PacketOperandOf<P, T>{port_, v.data, v.halo, args.source, args.rows,
-                                              arrivals_.epoch(), gone_});
+    const auto any = as(packet_operand(v));
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
       if (part.boundary && collects) collect(v);
-      if constexpr (P::communicates)
-        if (part.boundary && !collects) here = arrivals_.wait_halo();
-      port_.mark(Phase::halo_wait);
-      if constexpr (P::computes)
-        if (here) product(part, plain, f, read...);
-      port_.mark(Phase::spmv);
+      if (part.boundary && !collects) here = arrivals_.wait_halo();
+      if (here) product(part, plain, f, read...);
     });
-    if (packets) product(boundary(), any, f);
-    port_.mark(Phase::spmv);
+    if (packets) product(this->boundary(), any, f);
     return here;
   }
-
-  // The three below prefetch (prefetch.hpp) what the next loop over rows reads; over a part's rows;
-  // and while a loop is at `row`.
-  template <class... V>
-  CPUFREE_KERNEL_FN void begin_ahead(const V&... read) {
-    if constexpr (P::computes && sizeof...(V) > 0 && FetchingPort<P>)
-      if (args.residency.prefetch)
-        parts([&](const Part& part, auto) { begin_ahead_of(part, read...); });
-  }
-  template <class... V>
-  CPUFREE_KERNEL_FN void begin_ahead_of(const Part& part, const V&... read) {
-    if constexpr (sizeof...(V) > 0 && FetchingPort<P>)
-      if (args.residency.prefetch)
-        prefetch_first_rounds(port_, part.rows.begin, part.rows.end, part.shift, read...);
-  }
-  template <class... V>
-  CPUFREE_KERNEL_FN void go_on_ahead(const Part& part, std::int32_t row, const V&... read) {
-    if constexpr (sizeof...(V) > 0 && FetchingPort<P>)
-      if (args.residency.prefetch)
-        prefetch_later_round(port_, row, part.rows.end, part.shift, read...);
+  CPUFREE_KERNEL_FN PacketOperand<P, T> packet_operand(const Vector& v) {
+    return {port_, v.data, v.halo, args.source, args.rows, arrivals_.epoch(), gone_};
   }
 
   // What my rows read of other blocks, from packets to behind my part of v. Each is fetched once,
   // however many rows read it.
-  CPUFREE_KERNEL_FN void collect(const Ghosted<T>& v) {
+  CPUFREE_KERNEL_FN void collect(const Vector& v) {
+    collect(v, [](std::int32_t packet) { return packet; });
+  }
+  // The same of place(packet) in place of a packet.
+  template <class F>
+  CPUFREE_KERNEL_FN void collect(const Vector& v, F&& place) {
     constexpr int N = P::batch < 4 ? P::batch : 4;
-    T* const to = v.data + share_.rows();
+    T* const to = reinterpret_cast<T*>(v.data + share_.rows());
     const int lanes = port_.lanes();
+    const int all = share_.read_count * K;
     // Warps stay together: all of a warp's threads go on as long as one has something to read.
     const int own = port_.lane() % P::warp_width;
-    for (int first = port_.lane(); first - own < share_.read_count && !gone_; first += N * lanes) {
-      const int left = first < share_.read_count ? (share_.read_count - 1 - first) / lanes + 1 : 0;
-      const auto number = [&](int k) { return at_home(on_chip(share_.reads)[first + k * lanes]); };
-      const auto packet = [&](int k) { return v.halo + number(k); };
-      const auto site = [&](int k) {
-        const std::int32_t from = args.source[number(k)];
+    for (int first = port_.lane(); first - own < all && !gone_; first += N * lanes) {
+      const int left = first < all ? (all - 1 - first) / lanes + 1 : 0;
+      const auto number = [&](int n) {
+        return place(on_chip(share_.reads)[(first + n * lanes) / K]);
+      };
+      const auto packet = [&](int n) { return packets_of(v, number(n)) + (first + n * lanes) % K; };
+      const auto site = [&](int n) {
+        const std::int32_t from = args.source[number(n)];
         return WaitSite{Channel::halo_arrival, from / port_.blocks(), from % port_.blocks()};
       };
       Packet got[N] = {};
       const int count = left < N ? left : N;
       gone_ = !wait_packets_together(port_, packet, count, arrivals_.epoch(), site, got);
       CPUFREE_UNROLL
-      for (int k = 0; k < N; ++k)
-        if (k < left) to[first + k * lanes] = static_cast<T>(got[k].value);
+      for (int n = 0; n < N; ++n)
+        if (n < left) to[first + n * lanes] = static_cast<T>(got[n].value);
     }
     port_.sync_block();
   }
 
-  // The packet itself; where PEs do not communicate, one of my own in place of one that another PE
-  // would send. A block that reads some has boundary rows, and so puts some.
-  CPUFREE_KERNEL_FN std::int32_t at_home(std::int32_t packet) const {
-    if constexpr (!P::communicates)
-      if (args.source[packet] / port_.blocks() != port_.pe()) return share_.first_packet;
-    return packet;
+  // The packets of a row or a ghost of v, by its number.
+  CPUFREE_KERNEL_FN static Packet* packets_of(const Vector& v, std::int32_t number) {
+    if constexpr (K == 1)
+      return v.halo + number;
+    else
+      return v.halo + static_cast<std::int64_t>(number) * K;
   }
 
-  CPUFREE_KERNEL_FN void send(const Ghosted<T>& v, Row row, T value) {
-    if (block_halos())
-      port_.put_packet(v.halo + (share_.first_packet + row.i - share_.boundary.begin), port_.pe(),
-                       static_cast<double>(value), make_tag(arrivals_.epoch(), 0U));
-    if (row.i >= share_.remote_end || !P::communicates) return;
+  // Step 1 of an exchange: a boundary row to those that read it, in my PE and in others.
+  CPUFREE_KERNEL_FN void send(const Vector& v, Row row, const Values& value) {
+    send_within(v, row, value);
+    if (row.i >= share_.remote_end) return;
     const std::int32_t k = row.i - share_.send_shift;
     for (std::int64_t d = args.send_ptr[k]; d < args.send_ptr[k + 1]; ++d) {
       const Destination to = args.destinations[d];
       if (v.halo != nullptr)
-        port_.put_packet(v.halo + to.index, to.pe, static_cast<double>(value),
-                         make_tag(arrivals_.epoch(), 0U));
-      else
+        put_packets(v, to.index, to.pe, value);
+      else if constexpr (K == 1)
         port_.put(v.data + to.index, to.pe, value);
+      else
+        port_.put(v.data + (args.first_ghost != nullptr ? args.first_ghost[to.pe] : 0) + to.index,
+                  to.pe, value);
     }
   }
+  CPUFREE_KERNEL_FN void send_within(const Vector& v, Row row, const Values& value) {
+    if (block_halos())
+      put_packets(v, share_.first_packet + row.i - share_.boundary.begin, port_.pe(), value);
+  }
+  // Step 2: all of them are sent.
+  CPUFREE_KERNEL_FN void arrive(const Vector& v) {
+    if (v.halo == nullptr) arrivals_.arrive_remote();
+    if constexpr (RemotePort<P>) arrivals_.arrive_afar(v.data);
+  }
+  CPUFREE_KERNEL_FN void put_packets(const Vector& v, std::int32_t number, int pe,
+                                     const Values& value) {
+    CPUFREE_UNROLL
+    for (int k = 0; k < K; ++k)
+      port_.put_packet(packets_of(v, number) + k, pe, static_cast<double>(of_column(value, k)),
+                       make_tag(arrivals_.epoch(), 0U));
+  }
 
-  P& port_;
-  const Share& share_;
   Arrivals<P> arrivals_;
   ReductionOf<P> reduction_;
   unsigned notes_;

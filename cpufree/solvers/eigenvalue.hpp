@@ -45,7 +45,7 @@ template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
                                                 const typename Ctx::Args& args,
                                                 const typename Ctx::Share& share,
-                                                const BlockVectors<typename Ctx::T>& v,
+                                                const typename Ctx::BlockVectors& v,
                                                 typename Ctx::State state) {
   using T = typename Ctx::T;
   using L = Lanes<typename Ctx::PortType>;
@@ -63,7 +63,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
     c.rows([&](Row i, int lane) {
       v.r[i] = steps == 0 ? static_cast<T>(noise(c.global_row(i)))
                           : v.r[i] - static_cast<T>(alpha) * v.s[i];
-      sums[0][lane] += static_cast<double>(jacobi.of(i, v.r[i])) * v.r[i];
+      sums[0][lane] += static_cast<double>(jacobi.image(i, v.r[i])) * v.r[i];
     });
     double before = rho;
     double total[1];
@@ -72,7 +72,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
     if (!(rho > 1e-20 * before)) break;
     beta = steps == 0 ? 0.0 : rho / before;
     c.exchange(v.p,
-               [&](Row i, int) { return jacobi.of(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
+               [&](Row i, int) { return jacobi.image(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
     L curvature[1];
     if (!c.multiply(v.p,
                     [&](Row i, int lane, T ap) {

@@ -32,6 +32,12 @@ struct Factored {
 
   CPUFREE_KERNEL_FN explicit Factored(const BlockVectors<T>& v) : out(v.out) {}
 
+  template <class Ctx>
+  CPUFREE_KERNEL_FN static bool prepare(Ctx&) {
+    return true;
+  }
+  CPUFREE_KERNEL_FN static void report(Outcome&) {}
+  CPUFREE_KERNEL_FN T image(Row i, T) const { return out[i]; }
   CPUFREE_KERNEL_FN Private<T> reads() const { return out; }
 
   template <class Ctx>

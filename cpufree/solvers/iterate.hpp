@@ -1,6 +1,20 @@
 // The loop that all methods share: when the residual is judged, what follows where it may meet the
 // stopping rule, when a method restarts, what the host hears.
 //
+// After an iteration each column has a verdict (monitor.hpp, and the method's `check`):
+//
+//   verdict   why                                   what follows
+//   go_on     far from the end                      the next step
+//   verify    r may meet the stopping rule          x as far as r; b - A x, and with it stop;
+//   go_on,
+//                                                   where r was near it; else restart
+//   replace   the method wants it                   r = b - A x, in working precision; an iteration
+//                                                   that starts as `replaced`
+//   restart   r has lost touch with b - A x,        r = b - A x, as accurate as it is; an iteration
+//             or the recurrence broke down          that starts `anew`; of a method that does not
+//                                                   restart, `lost`
+//   stop      the monitor has a reason              the end; of several columns, that of this one
+//
 // A method (cg.hpp, prcg.hpp, pipelined_cg.hpp) is its recurrences and nothing else:
 //
 //   kReductions                all-reduces of an iteration
@@ -8,128 +22,115 @@
 //                              `start` other than Start::no: no step is taken, the vectors are set
 //                              from r = b - A x. meanwhile() is called by one thread, while sums
 //                              travel. False: a wait gave up.
-//   square()                   ||r||^2
-//   measure()                  r . M r
-//   has_step()                 whether the coefficients are a step, as fast arithmetic finds
-//   recompute(start)           the coefficients by true divisions
-//   check(monitor, start)      what the coefficients say about A and M; by one thread
+//   square(k)                  ||r||^2 of column k
+//   measure(k)                 r . M r
+//   took_step(k)               whether the last iteration was a step
+//   has_step(k)                whether the coefficients are a step, as fast arithmetic finds
+//   recompute(k, start)        the coefficients by true divisions
+//   check(k, monitor, start)   what the coefficients say about A and M
 //   settle()                   x as far as r
+//
+// What a method needs of its preconditioner M is one of the verbs of preconditioners.hpp.
 //
 // All threads of all PEs have the same numbers, from the same all-reduces, so that all take the
 // same way without asking one another.
 //
-// Deferred decisions. To judge an iteration takes one thread and two barriers. While the residual
-// is far from every threshold, every thread sees for itself that the iteration goes on
-// (Monitor::needs_no_decision), and one thread counts it while the sums of the next one travel.
+// Columns that have ended. Others go on, and loops have no conditions for columns: so the vectors
+// p, r and s of an ended column become +0, its beta +0 and its alpha -0 (Method::freeze). Then
+// A p = 0, r - alpha s = 0, p = M r + beta p = 0, and x + alpha p = x + (-0) = x to the last bit,
+// whatever x is. No NaN of a column comes into another one: no verb combines two of them.
 #pragma once
 
 #include "cpufree/solvers/true_residual.hpp"
 
 namespace cpufree {
 
-// How an iteration starts.
-enum class Start {
-  no,        // it goes on
-  replaced,  // r = b - A x replaces the recurrence's r; directions are kept
-  anew       // all is set from r = b - A x
-};
-
 enum class Ending { done, gave_up, lost };
 
-// What the block knows of the iterations ahead and of the last one. Held by the block.
-class Decision {
- public:
-  CPUFREE_KERNEL_FN Verdict verdict() const { return verdict_; }
-  // By one thread: the verdict, and how many iterations may go on without one: until `limit` have
-  // been done, `reductions` all-reduces each.
-  template <class Ctx>
-  CPUFREE_KERNEL_FN void set(const Ctx& c, const Monitor& monitor, Verdict verdict,
-                             std::int64_t limit, int reductions) {
-    constexpr std::int64_t kMany = std::int64_t{1} << 48;
-    const std::int64_t left = limit - monitor.iterations();
-    verdict_ = monitor.done() ? Verdict::stop : verdict;
-    deferred_until_ = c.reductions() + reductions * (left < kMany ? left : kMany);
+// Ends the columns that stop. False: none is left.
+template <class Ctx, class Method>
+CPUFREE_KERNEL_FN bool end_columns(Ctx& c, Method& method, Monitors<Ctx>& monitors) {
+  if constexpr (Ctx::kColumns == 1) {
+    return !monitors.all_stop();
+  } else {
+    using Values = typename Ctx::Values;
+    const ColumnMask ended = monitors.which(Verdict::stop);
+    const bool left = !monitors.all_stop();
+    if (!ended.any()) return left;
+    const auto& v = c.vectors;
+    c.rows([&](Row i, int) {
+      v.p.set(i, select(ended, Values{}, v.p[i]));
+      v.r[i] = select(ended, Values{}, v.r[i]);
+      v.s[i] = select(ended, Values{}, v.s[i]);
+    });
+    c.port().sync_block();  // all threads have asked who ends
+    c.each_column([&](int k) {
+      if (!ended.has(k)) return;
+      method.freeze(k);
+      monitors.end(k);
+    });
+    return left;
   }
-  // Whether the iteration whose last all-reduce was the last one needs no decision.
-  template <class Ctx>
-  CPUFREE_KERNEL_FN bool deferred(const Ctx& c, const MonitorOf<Ctx>& monitor,
-                                  double square) const {
-    return c.reductions() < deferred_until_ && monitor.needs_no_decision(square, c.notes());
-  }
-  // It needs none: `square` is remembered, and counted by the same thread before the next barrier.
-  template <class Ctx>
-  CPUFREE_KERNEL_FN void defer(Ctx& c, double square) {
-    if (c.port().bookkeeper()) square_ = square;
-  }
-  template <class Ctx>
-  CPUFREE_KERNEL_FN void count(Ctx& c, Monitor& monitor, Reporter& reporter) const {
-    monitor.count(square_);
-    reporter.report(c, monitor);
-  }
+}
 
- private:
-  Verdict verdict_ = Verdict::go_on;
-  std::int64_t deferred_until_ = 0;  // number of an all-reduce
-  double square_ = 0.0;
-};
+// What the verdicts of an iteration ask for, until all columns go on or start; `start` says which.
+// False: the loop ends as `ending` says.
+template <class Ctx, class Method>
+CPUFREE_KERNEL_FN bool follow(Ctx& c, Method& method, Monitors<Ctx>& monitors, Start& start,
+                              Ending& ending) {
+  while (true) {
+    ending = Ending::done;
+    if (!end_columns(c, method, monitors)) return false;
+    if (monitors.all_go_on()) return true;
+    ending = Ending::gave_up;
+    if (!verify(c, method, monitors)) return false;
+    start = monitors.next_start();
+    ending = Ending::lost;
+    if (start == Start::anew && !Method::kRestarts) return false;
+    if (start != Start::no) return true;
+  }
+}
 
-// Iterates from r = b - A x to the end; the monitor holds the reason. lost: the method, one that
+// Iterates from r = b - A x to the end; the monitors hold the reasons. lost: the method, one that
 // does not restart, has lost touch with b - A x, which r is again.
 template <class Ctx, class Method>
-CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, MonitorOf<Ctx>& monitor, Reporter& reporter) {
-  using Held = typename Ctx::PortType::template Held<Decision>;
-  Held decision = c.port().hold(Decision());
-  const auto decide = [&](Verdict verdict, Start start) {
-    if (verdict == Verdict::go_on) verdict = method.check(monitor, start);
-    decision.set(c, monitor, verdict, method.limit(monitor), Method::kReductions);
-  };
+CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, Monitors<Ctx>& monitors) {
+  constexpr bool kSingle = Ctx::kColumns == 1;
   Start start = Start::anew;
   bool deferred = false;
+  const auto needs_no_decision = [&](int k) {
+    return start == Start::no && method.has_step(k) &&
+           monitors.needs_no_decision(c, k, method.square(k));
+  };
   while (true) {
     const bool counts = deferred;
     if (!method.advance(start, [&] {
-          if (counts) decision.count(c, monitor, reporter);
+          if (counts) monitors.count_deferred(c);
         }))
       return Ending::gave_up;
-    deferred =
-        start == Start::no && method.has_step() && decision.deferred(c, monitor, method.square());
-    if (deferred) {
-      decision.defer(c, method.square());
-      continue;
-    }
-    method.recompute(start);
-    c.once_more([&] {  // after all threads have asked whether the iteration is deferred
-      Verdict verdict = Verdict::go_on;
-      if (start == Start::anew) monitor.begin_measure(method.measure());
-      if (start == Start::no && method.took_step()) {
-        verdict = monitor.judge(method.square(), c.notes(), method.measure());
-        reporter.report(c, monitor);
+    if constexpr (kSingle) {
+      deferred = needs_no_decision(0);
+      if (deferred) {
+        monitors.defer(c, method.square(0));
+        continue;
       }
-      decide(verdict, start);
+      method.recompute(0, start);
+      c.port().sync_block();  // all threads have asked whether the iteration is deferred
+    }
+    c.each_column([&](int k) {
+      if constexpr (!kSingle) {
+        if (!monitors.runs(k) || (start != Start::no && !monitors.starts(k))) return;
+        if (needs_no_decision(k)) return monitors.count(c, k, method.square(k));
+        method.recompute(k, start);
+      }
+      monitors.judge(c, k, method, start);
     });
+    monitors.report(c);
     start = Start::no;
-    if (decision.verdict() == Verdict::go_on) continue;
+    if (monitors.all_go_on()) continue;
     method.settle();
-    while (decision.verdict() != Verdict::go_on) {
-      if (decision.verdict() == Verdict::stop) return Ending::done;
-      const Verdict asked = decision.verdict();
-      bool accurate = true;
-      const Keep keep = asked == Verdict::verify    ? Keep::nothing
-                        : asked == Verdict::replace ? Keep::plain
-                                                    : Keep::accurate;
-      if (!verify(c, monitor, keep, accurate)) return Ending::gave_up;
-      if (monitor.done()) return Ending::done;
-      if (!accurate || asked == Verdict::restart) {
-        if constexpr (!Method::kRestarts) return Ending::lost;
-        start = Start::anew;
-        break;
-      }
-      if (asked == Verdict::replace) {
-        start = Start::replaced;
-        break;
-      }
-      c.once_more([&] { decide(Verdict::go_on, Start::no); });
-    }
+    Ending ending = Ending::done;
+    if (!follow(c, method, monitors, start, ending)) return ending;
   }
 }
 
@@ -138,15 +139,17 @@ template <class Ctx, class M>
 class Recurrence {
  public:
   using T = typename Ctx::T;
-  using P = typename Ctx::PortType;
-  using Sums = Lanes<P>;
-  using Monitor = MonitorOf<Ctx>;
+  using Values = typename Ctx::Values;
+  using Sums = typename Ctx::Sums;
+  using Totals = typename Ctx::Totals;
+  using Monitor = typename Ctx::Monitor;
 
   static constexpr bool kRestarts = true;  // from r = b - A x, where r had been inaccurate
 
-  CPUFREE_KERNEL_FN Recurrence(Ctx& c, const M& m) : c_(c), m_(m), v_(c.vectors) {}
+  CPUFREE_KERNEL_FN Recurrence(Ctx& c, const M& m, const Monitors<Ctx>& monitors)
+      : c_(c), m_(m), v_(c.vectors), monitors_(monitors) {}
 
-  CPUFREE_KERNEL_FN static constexpr bool took_step() { return true; }
+  CPUFREE_KERNEL_FN static constexpr bool took_step(int) { return true; }
   CPUFREE_KERNEL_FN static void settle() {}
   // The last iteration without a decision.
   CPUFREE_KERNEL_FN std::int64_t limit(const Monitor&) const { return c_.args.params.maxiter; }
@@ -154,7 +157,8 @@ class Recurrence {
  protected:
   Ctx& c_;
   const M& m_;
-  const BlockVectors<T>& v_;
+  const typename Ctx::BlockVectors& v_;
+  const Monitors<Ctx>& monitors_;
 };
 
 }  // namespace cpufree

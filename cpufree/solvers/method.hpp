@@ -27,7 +27,6 @@ enum class Reason : std::int32_t {
 
 struct SolveParams {
   double rtol = 1e-5;
-  double atol = 0.0;
   std::int64_t maxiter = 0;
   std::int32_t replace_every = 50;    // pipecg: iterations between residual replacements, 0 never
   std::int32_t chebyshev_degree = 4;  // steps of the Chebyshev iteration

@@ -22,7 +22,6 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
 
 #include "cpufree/solvers/args.hpp"
 
@@ -41,8 +40,6 @@ enum class Verdict {
 
 class Monitor {
  public:
-  static constexpr bool blind = false;  // true: steps are taken whatever the numbers are
-
   CPUFREE_KERNEL_FN explicit Monitor(const SolveParams& params) : params_(params) {}
 
   CPUFREE_KERNEL_FN Reason reason() const { return reason_; }
@@ -60,13 +57,14 @@ class Monitor {
   CPUFREE_KERNEL_FN std::int64_t replaced_at() const { return replaced_at_; }
   CPUFREE_KERNEL_FN void stop(Reason reason) { reason_ = reason; }
 
-  // The start: squares of the norms of b and of the (true) initial residual.
-  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
+  // The start: squares of the norms of b and of the (true) initial residual; the absolute
+  // tolerance.
+  CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol = 0.0) {
     bnorm_ = std::sqrt(bb);
     square_ = smallest_ = rr;
     true_residual_ = best_ = std::sqrt(rr);
     verified_ = true;
-    target_ = larger(params_.rtol * bnorm_, params_.atol);
+    target_ = larger(params_.rtol * bnorm_, atol);
     trigger_ = squared(larger(target_, params_.roundoff * bnorm_));
     level_ = squared(1e3 * params_.roundoff * bnorm_);
     bound_ = squared(kDivergence * larger(true_residual_, bnorm_));
@@ -123,9 +121,6 @@ class Monitor {
     return done() ? Verdict::stop : Verdict::go_on;
   }
 
-  // Without a preconditioner.
-  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes) { return judge(rr, notes, rr); }
-
   // After b - A x was computed, with the square of its norm. Returns, as `accurate` does, whether
   // the recurrence's residual was near it. If not, or if `replaced`, r is b - A x from now on.
   CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
@@ -171,6 +166,8 @@ class Monitor {
     verified_ = true;
   }
 
+  // Whether numbers of which `sound` is said are a step.
+  CPUFREE_KERNEL_FN static bool is_step(bool sound) { return sound; }
   // A step length that overflows, out of sums that do not. False: stop.
   CPUFREE_KERNEL_FN bool usable(double alpha) {
     if (!is_finite(alpha)) stop(Reason::diverged_breakdown);
@@ -268,48 +265,5 @@ class Monitor {
   bool verified_ = false;
   bool accurate_ = true;
 };
-
-// The monitor of a study in which the numbers mean nothing (study.hpp): it goes on, whatever they
-// are, until the iterations are done or the host stops the solve.
-class BlindMonitor : public Monitor {
- public:
-  static constexpr bool blind = true;
-
-  CPUFREE_KERNEL_FN explicit BlindMonitor(const SolveParams& params)
-      : Monitor(params), most_(params.maxiter) {}
-
-  CPUFREE_KERNEL_FN void begin(double bb, double rr) {
-    Monitor::begin(bb, rr);
-    stop(most_ > 0 ? Reason::running : Reason::diverged_its);
-  }
-  CPUFREE_KERNEL_FN bool needs_no_decision(double, unsigned notes) const { return notes == 0U; }
-  CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes, double) {
-    count(rr);
-    if (iterations() >= most_)
-      stop(Reason::diverged_its);
-    else if ((notes & kNoteInterrupt) != 0U)
-      stop(Reason::interrupted);
-    else if ((notes & kNoteTimeLimit) != 0U)
-      stop(Reason::time_limit);
-    return done() ? Verdict::stop : Verdict::go_on;
-  }
-  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
-    record_true_residual(rr);
-    if (replaced) note_replacement();
-    if (iterations() >= most_) stop(Reason::diverged_its);
-    return true;
-  }
-  CPUFREE_KERNEL_FN static bool usable(double) { return true; }
-  CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
-  CPUFREE_KERNEL_FN static bool in_range(double) { return true; }
-  CPUFREE_KERNEL_FN static bool stalled(std::int64_t) { return false; }
-
- private:
-  std::int64_t most_;
-};
-
-template <class Ctx>
-using MonitorOf = std::conditional_t<Ctx::PortType::computes && Ctx::PortType::communicates,
-                                     Monitor, BlindMonitor>;
 
 }  // namespace cpufree

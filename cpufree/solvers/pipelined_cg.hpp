@@ -23,30 +23,19 @@ namespace cpufree {
 // w = A M r, s = A p and z = A M s (`directions`; else only the first), out of line. Where M is not
 // pointwise, u = M r and q = M s are kept.
 template <class Ctx, class M>
-CPUFREE_COLD_FN ColdResult<Ctx> images_cold(typename Ctx::PortType port,
-                                            const typename Ctx::Args& args,
-                                            const typename Ctx::Share& share,
-                                            const BlockVectors<typename Ctx::T>& v,
-                                            typename Ctx::State state, const M& m,
-                                            bool directions) {
+CPUFREE_COLD_FN ColdResult<Ctx> images_cold(
+    typename Ctx::PortType port, const typename Ctx::Args& args, const typename Ctx::Share& share,
+    const typename Ctx::BlockVectors& v, typename Ctx::State state, const M& m, bool directions) {
   using T = typename Ctx::T;
   Ctx c(port, args, share, v, state);
   CPUFREE_ONE_COPY
   for (int k = 0; k < (directions ? 3 : 1); ++k) {
     const Private<T> from = k == 0 ? v.r : v.s;
-    const Private<T> image = k == 0 ? v.u : v.q;
     const Private<T> to = k == 0 ? v.w : k == 1 ? v.s : v.z;
-    if constexpr (!M::pointwise) {
-      if (k != 1 && !m.apply(c, from)) return {c.state(), 0.0, false};
-      if (k != 1) c.rows([&](Row i, int) { image[i] = m.out[i]; });
-    }
-    const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) {
-      if (k == 1) return v.p[i];
-      if constexpr (M::pointwise)
-        return m.of(i, from[i]);
-      else
-        return image[i];
-    });
+    const KeptImage<M, T> image{m, k == 0 ? v.u : v.q};
+    if (k != 1 && !image.begin(c, m, from)) return {c.state(), 0.0, false};
+    const Ghosted<T> copy =
+        c.exchange_scratch([&](Row i, int) { return k == 1 ? v.p[i] : image(i, from[i]); });
     if (!c.multiply(copy, [&](Row i, int, T value) { to[i] = value; }))
       return {c.state(), 0.0, false};
   }
@@ -74,16 +63,16 @@ class PipelinedCg : public Recurrence<Ctx, M> {
     return true;
   }
 
-  CPUFREE_KERNEL_FN double square() const { return total_[kRR]; }
-  CPUFREE_KERNEL_FN double measure() const { return total_[kGamma]; }
-  CPUFREE_KERNEL_FN bool has_step() const { return step_; }
-  CPUFREE_KERNEL_FN void recompute(Start) {
+  CPUFREE_KERNEL_FN double square(int) const { return total_[kRR]; }
+  CPUFREE_KERNEL_FN double measure(int) const { return total_[kGamma]; }
+  CPUFREE_KERNEL_FN bool has_step(int) const { return step_; }
+  CPUFREE_KERNEL_FN void recompute(int, Start) {
     if (!step_) set_step([](double x) { return 1.0 / x; });
   }
   // Without a step, A or M is not positive definite, which the first sums tell; later, rounding
   // errors or A broke the recurrence. Where replacements of the residual have it stay where it is,
   // and where numbers of the size of A M A r leave their range, it cannot go on, either.
-  CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start start) const {
+  CPUFREE_KERNEL_FN Verdict check(int, Monitor& monitor, Start start) const {
     const std::int64_t every = c_.args.params.replace_every;
     if (step_) monitor.note_gain(alpha_ * total_[kGamma]);
     if (every > 0 && monitor.iterations() - monitor.replaced_at() >= every)
@@ -130,7 +119,7 @@ class PipelinedCg : public Recurrence<Ctx, M> {
       taken_alpha_ = alpha_;
       update(c_.in_register(static_cast<T>(alpha_)), c_.in_register(static_cast<T>(beta_)), add);
     } else {
-      const ResidualImage<M, T> mr{m_, v_.u};
+      const KeptImage<M, T> mr{m_, v_.u};
       c_.rows([&](Row i, int lane) { add(lane, mr(i, v_.r[i]), v_.r[i], v_.w[i]); });
     }
     c_.push(sums, meanwhile);
@@ -138,14 +127,10 @@ class PipelinedCg : public Recurrence<Ctx, M> {
 
   // m = M w, left in a scratch vector; n = A m.
   CPUFREE_KERNEL_FN bool multiply() {
-    if constexpr (M::pointwise) {
-      const M mine = m_;
-      const auto w = c_.hot(v_.w);
-      m_of_w_ = c_.exchange_scratch([&](Row i, int) { return mine.of(i, w[i]); });
-    } else {
-      if (!m_.apply(c_, v_.w)) return false;
-      m_of_w_ = c_.exchange_scratch([&](Row i, int) { return m_.out[i]; });
-    }
+    if (!m_.apply(c_, v_.w)) return false;
+    const M mine = m_;
+    const auto w = c_.hot(v_.w);
+    m_of_w_ = c_.exchange_scratch([&](Row i, int) { return mine.image(i, w[i]); });
     const auto n = c_.hot(v_.n);
     return c_.multiply(m_of_w_, [&](Row i, int, T value) { n[i] = value; });
   }
@@ -158,8 +143,8 @@ class PipelinedCg : public Recurrence<Ctx, M> {
     const auto z = c_.hot(v_.z), s = c_.hot(v_.s), x = c_.hot(v_.x), r = c_.hot(v_.r);
     const auto w = c_.hot(v_.w), n = c_.hot(v_.n);
     const auto p = c_.hot(v_.p), m = m_of_w_;
-    const auto u = v_.u, q = v_.q;
-    const ResidualImage<M, T> mr{m_, u};
+    const auto q = v_.q;
+    const KeptImage<M, T> mr{m_, v_.u};
     const auto step = [&](Row i, int lane) {
       const T next_z = n[i] + beta * z[i];
       const T next_s = w[i] + beta * s[i];
@@ -167,11 +152,7 @@ class PipelinedCg : public Recurrence<Ctx, M> {
       const T next_x = x[i] + alpha * direction;
       const T next_r = r[i] - alpha * next_s;
       const T next_w = w[i] - alpha * next_z;
-      if constexpr (!M::pointwise) {
-        const T next_q = m[i] + beta * q[i];
-        u[i] -= alpha * next_q;
-        q[i] = next_q;
-      }
+      mr.step(i, alpha, [&] { return q[i] = m[i] + beta * q[i]; });
       add(lane, mr(i, next_r), next_r, next_w);
       z[i] = next_z, s[i] = next_s, x[i] = next_x, r[i] = next_r, w[i] = next_w;
       p.keep(i, direction);
@@ -188,8 +169,8 @@ class PipelinedCg : public Recurrence<Ctx, M> {
     beta_ = first ? 0.0 : gamma * reciprocal(taken_gamma_);
     const double curvature = first ? delta : delta - beta_ * gamma * reciprocal(taken_alpha_);
     alpha_ = gamma * reciprocal(curvature);
-    step_ = Monitor::blind ||
-            (gamma > 0.0 && curvature > 0.0 && is_finite(curvature) && is_finite(alpha_));
+    step_ = Monitor::is_step(gamma > 0.0 && curvature > 0.0 && is_finite(curvature) &&
+                             is_finite(alpha_));
   }
 
   Ghosted<T> m_of_w_;
@@ -204,21 +185,22 @@ template <class Ctx, class M>
 CPUFREE_COLD_FN ColdResult<Ctx> take_over_cold(typename Ctx::PortType port,
                                                const typename Ctx::Args& args,
                                                const typename Ctx::Share& share,
-                                               const BlockVectors<typename Ctx::T>& v,
+                                               const typename Ctx::BlockVectors& v,
                                                typename Ctx::State state, const M& m,
-                                               MonitorOf<Ctx>& monitor, Reporter& reporter) {
+                                               Monitors<Ctx>& monitors) {
   Ctx c(port, args, share, v, state);
-  PredictRecompute<Ctx, M> method(c, m);
-  const Ending ending = iterate(c, method, monitor, reporter);
+  PredictRecompute<Ctx, M> method(c, m, monitors);
+  const Ending ending = iterate(c, method, monitors);
   return {c.state(), 0.0, ending != Ending::gave_up};
 }
 
 // Where the recurrences of pipelined CG have lost touch with b - A x. False: a wait gave up.
 template <class Ctx, class M>
-CPUFREE_KERNEL_FN bool hand_over(Ctx& c, const M& m, MonitorOf<Ctx>& monitor, Reporter& reporter) {
-  c.once_more([&] { monitor.note_hand_over(); });
+CPUFREE_KERNEL_FN bool hand_over(Ctx& c, const M& m, Monitors<Ctx>& monitors) {
+  c.port().sync_block();
+  c.each_column([&](int k) { monitors[k].note_hand_over(); });
   const auto answer =
-      take_over_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), m, monitor, reporter);
+      take_over_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), m, monitors);
   c.go_on_from(answer.after);
   return answer.met;
 }

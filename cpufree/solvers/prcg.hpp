@@ -28,26 +28,26 @@ class PredictRecompute : public Recurrence<Ctx, M> {
 
   template <class F>
   CPUFREE_HOT_FN bool advance(Start start, F&& meanwhile) {
-    if (start != Start::no && !precondition_residual()) return false;
+    if (start != Start::no && !image_of_r().begin(c_, m_, v_.r)) return false;
     update(start);
     return multiply(meanwhile);
   }
 
-  CPUFREE_KERNEL_FN double square() const { return total_[kRR]; }
-  CPUFREE_KERNEL_FN double measure() const { return total_[kNu]; }
-  CPUFREE_KERNEL_FN bool has_step() const {
-    return Monitor::blind ||
-           (total_[kMu] > 0.0 && total_[kNu] > 0.0 && alpha_ > T{0} && is_finite(alpha_));
+  CPUFREE_KERNEL_FN double square(int) const { return total_[kRR]; }
+  CPUFREE_KERNEL_FN double measure(int) const { return total_[kNu]; }
+  CPUFREE_KERNEL_FN bool has_step(int) const {
+    return Monitor::is_step(total_[kMu] > 0.0 && total_[kNu] > 0.0 && alpha_ > T{0} &&
+                            is_finite(alpha_));
   }
-  CPUFREE_KERNEL_FN void recompute(Start) {
+  CPUFREE_KERNEL_FN void recompute(int, Start) {
     c_.recall(total_);
     set_step(1.0 / total_[kMu]);
   }
   // Where u = M r is kept by recurrence, it may lose touch with M r: rounding errors, not M. And
   // without s . M s, the prediction is nonsense.
-  CPUFREE_KERNEL_FN Verdict check(Monitor& monitor, Start start) const {
+  CPUFREE_KERNEL_FN Verdict check(int, Monitor& monitor, Start start) const {
     const double mu = total_[kMu], nu = total_[kNu];
-    if (!M::pointwise && start == Start::no && mu > 0.0 && !(nu > 0.0)) return Verdict::restart;
+    if (Image::kept && start == Start::no && mu > 0.0 && !(nu > 0.0)) return Verdict::restart;
     if (monitor.positive(mu, Reason::diverged_indefinite_mat) &&
         monitor.positive(nu, Reason::diverged_indefinite_pc) && monitor.usable(alpha_) &&
         start == Start::anew && !monitor.in_range(total_[kGamma]))
@@ -58,16 +58,8 @@ class PredictRecompute : public Recurrence<Ctx, M> {
  private:
   enum Sum { kMu, kDelta, kGamma, kNu, kRR, kSums };
 
-  CPUFREE_KERNEL_FN ResidualImage<M, T> preconditioned() const { return {m_, v_.u}; }
-
-  // u = M r, where it is kept.
-  CPUFREE_KERNEL_FN bool precondition_residual() {
-    if constexpr (!M::pointwise) {
-      if (!m_.apply(c_, v_.r)) return false;
-      c_.rows([&](Row i, int) { v_.u[i] = m_.out[i]; });
-    }
-    return true;
-  }
+  using Image = KeptImage<M, T>;
+  CPUFREE_KERNEL_FN Image image_of_r() const { return {m_, v_.u}; }
 
   // x += alpha p; r -= alpha s; u -= alpha M s, where it is kept; p = M r + beta p. Without a step,
   // p = M r. All of a row is read before any of it is written: compilers cannot tell the vectors
@@ -77,7 +69,7 @@ class PredictRecompute : public Recurrence<Ctx, M> {
     const T alpha = c_.in_register(alpha_), beta = c_.in_register(beta_);
     const auto x = c_.hot(v_.x), r = c_.hot(v_.r), s = c_.hot(v_.s);
     const auto p = c_.hot(v_.p);
-    const auto mr = preconditioned();
+    const auto mr = image_of_r();
     c_.exchange(
         p,
         [&](Row i, int) {
@@ -85,7 +77,7 @@ class PredictRecompute : public Recurrence<Ctx, M> {
           const T old = p[i];
           const T next_x = x[i] + alpha * old;
           const T next_r = r[i] - alpha * s[i];
-          if constexpr (!M::pointwise) v_.u[i] -= alpha * m_.out[i];
+          mr.step(i, alpha, [&] { return m_.image(i, s[i]); });
           const T next_p = mr(i, next_r) + beta * old;
           x[i] = next_x;
           r[i] = next_r;
@@ -100,7 +92,7 @@ class PredictRecompute : public Recurrence<Ctx, M> {
     Sums sums[kSums];
     const auto p = c_.hot(v_.p);
     const auto r = c_.hot(v_.r);
-    const auto of_r = preconditioned();
+    const auto of_r = image_of_r();
     if (!multiply_precondition(
             c_, m_, p, c_.hot(v_.s),
             [&](Row i, int lane, T s, T ms) {

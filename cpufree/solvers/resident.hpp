@@ -42,9 +42,11 @@ CPUFREE_FN std::size_t resident_bytes(const Residency& r, std::size_t value_byte
 
 // My block's view of the vectors: those that are resident begin in `fast`. A block with more rows
 // than there is room for (Residency::stride) has none there.
-template <class T, class M>
-CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockShare<M>& share,
-                                         std::byte* fast) {
+template <class M, int K>
+CPUFREE_FN BlockVectors<typename M::Value, K> block_vectors(const SolveArgs<M, K>& args,
+                                                            const BlockShare<M>& share,
+                                                            std::byte* fast) {
+  using T = ValuesOf<typename M::Value, K>;
   int count = 0;
   const bool fits = share.rows() <= args.residency.stride;
   const auto place = [&](auto* all, auto& mine) {
@@ -57,8 +59,8 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
       mine.data = all + share.first_private;
     ++count;
   };
-  const Vectors<T>& v = args.vectors;
-  BlockVectors<T> mine;
+  const auto& v = args.vectors;
+  BlockVectors<typename M::Value, K> mine;
   place(v.r, mine.r), place(v.s, mine.s), place(v.x, mine.x);
   place(v.inverse_diagonal, mine.inverse_diagonal);
   place(v.w, mine.w), place(v.z, mine.z), place(v.n, mine.n), place(v.u, mine.u);
@@ -81,15 +83,15 @@ CPUFREE_FN BlockVectors<T> block_vectors(const SolveArgs<M>& args, const BlockSh
   return mine;
 }
 
-// The matrix while it is on chip, or comes there piece by piece.
-template <Port P, class M>
+// The matrix while it is on chip, or comes there piece by piece. Not `used`: nothing of it is.
+template <bool used, Port P, class M>
 class MatrixOnChip {
  public:
   CPUFREE_KERNEL_FN MatrixOnChip(P& port, const M& matrix) : port_(port), matrix_(matrix) {
-    if constexpr (P::computes && requires { matrix.open(port); }) matrix.open(port);
+    if constexpr (used && requires { matrix.open(port); }) matrix.open(port);
   }
   CPUFREE_KERNEL_FN ~MatrixOnChip() {
-    if constexpr (P::computes && requires(const M& m, P& p) { m.close(p); }) matrix_.close(port_);
+    if constexpr (used && requires(const M& m, P& p) { m.close(p); }) matrix_.close(port_);
   }
   MatrixOnChip(const MatrixOnChip&) = delete;
   MatrixOnChip& operator=(const MatrixOnChip&) = delete;

@@ -1,23 +1,18 @@
 // The true residual b - A x: at the start, to verify, and at the end.
 #pragma once
 
-#include "cpufree/solvers/context.hpp"
-#include "cpufree/solvers/report.hpp"
+#include "cpufree/solvers/monitors.hpp"
 
 namespace cpufree {
 
-// What a cold (out of line) function returns: the state of its context, to be taken over; a number;
-// and whether all waits were met.
+// What a cold (out of line) function returns: the state of its context, to be taken over; a number,
+// of each column; and whether all waits were met.
 template <class Ctx>
 struct ColdResult {
   typename Ctx::State after;
-  double value = 0.0;
+  typename Ctx::Totals value = {};
   bool met = true;
 };
-
-// What becomes of b - A x besides its norm: nothing; r, from sums in working precision, as
-// textbooks have it; r, as accurate as it is.
-enum class Keep { nothing, plain, accurate };
 
 // true_residual, out of line. What is computed is the residual of this very x, up to some
 // roundings of its own (accurate_sum.hpp).
@@ -25,76 +20,93 @@ template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    const typename Ctx::Args& args,
                                                    const typename Ctx::Share& share,
-                                                   const BlockVectors<typename Ctx::T>& v,
-                                                   typename Ctx::State before, Keep keep) {
+                                                   const typename Ctx::BlockVectors& v,
+                                                   typename Ctx::State before, Keep keep,
+                                                   ColumnMask columns) {
   using T = typename Ctx::T;
   Ctx c(port, args, share, v, before);
-  using L = Lanes<typename Ctx::PortType>;
-  L sums[1];
-  const Ghosted<T> copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
-  const bool multiplied = c.multiply_cold(copy, [&](Row i, int lane, AccurateSum<T> ax) {
-    const double r = ax.below(v.b[i]);
-    if (keep == Keep::accurate) v.r[i] = static_cast<T>(r);
-    if (keep == Keep::plain) v.r[i] = v.b[i] - ax.plain();
-    sums[0][lane] += r * r;
-  });
-  double total[1] = {};
+  typename Ctx::Sums sums[1];
+  const auto copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
+  const bool multiplied =
+      c.multiply_cold(copy, [&](Row i, int lane, int k, const AccurateSum<T>& ax) {
+        const T b = of_column(v.b[i], k);
+        const double r = ax.below(b);
+        if (keep != Keep::nothing && columns.has(k))
+          of_column(v.r[i], k) = keep == Keep::plain ? b - ax.plain() : static_cast<T>(r);
+        of_column(sums[0][lane], k) += r * r;
+      });
+  typename Ctx::Totals total[1] = {};
   const bool met = multiplied && c.sum(sums, total);
   return {c.state(), total[0], met};
 }
 
-// Square of the norm of b - A x over all PEs. x travels in a scratch vector.
+// Square of the norm of b - A x over all PEs, of all columns; what is kept of it, in those of
+// `columns`. x travels in a scratch vector.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool true_residual(Ctx& c, Keep keep, double& rr) {
+CPUFREE_KERNEL_FN bool true_residual(Ctx& c, Keep keep, ColumnMask columns,
+                                     typename Ctx::Totals& rr) {
   const auto answer =
-      true_residual_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), keep);
+      true_residual_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), keep, columns);
   c.go_on_from(answer.after);
   rr = answer.value;
   return answer.met;
 }
 
-// r = b - A x and the monitor's start.
+// r = b - A x and the monitors' start.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, MonitorOf<Ctx>& monitor, Reporter& reporter) {
-  using L = Lanes<typename Ctx::PortType>;
+CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitors<Ctx>& monitors) {
+  using Values = typename Ctx::Values;
+  constexpr int K = Ctx::kColumns;
   const auto& v = c.vectors;
-  double rr = 0.0;
-  if (c.args.params.has_guess && !true_residual(c, Keep::plain, rr)) return false;
-  L sums[1];
+  const bool guess = c.args.params.has_guess;
+  typename Ctx::Totals rr = {};
+  if (guess && !true_residual(c, Keep::plain, ColumnMask::all(K), rr)) return false;
+  typename Ctx::Sums sums[1];
   c.rows([&](Row i, int lane) {
-    if (!c.args.params.has_guess) v.r[i] = v.b[i];
-    sums[0][lane] += static_cast<double>(v.b[i]) * v.b[i];
+    const Values b = v.b[i];
+    if (!guess) v.r[i] = b;
+    add_products(sums[0][lane], b, b);
   });
-  double bb[1];
+  typename Ctx::Totals bb[1];
   if (!c.sum(sums, bb)) return false;
-  const bool zero = bb[0] == 0.0;  // then x = 0, whatever the guess
-  if (zero) c.rows([&](Row i, int) { v.x[i] = 0; });
-  c.once([&] {
-    monitor.begin(bb[0], c.args.params.has_guess && !zero ? rr : bb[0]);
-    reporter.report(c, monitor);
+  // Where b = 0, x = 0, whatever the guess.
+  const ColumnMask zero = columns_where<K>([&](int k) { return of_column(bb[0], k) == 0.0; });
+  if (zero.any()) c.rows([&](Row i, int) { v.x[i] = select(zero, Values{}, v.x[i]); });
+  c.each_column([&](int k) {
+    const double mine = pick(bb[0], k);
+    monitors.begin(c, k, mine, guess && !zero.has(k) ? pick(rr, k) : mine);
   });
   return true;
 }
 
-// Computes b - A x for the monitor. `accurate`: the recurrence's residual was near it. r becomes
-// b - A x where it was not, as accurate as can be, and where `keep` says so; a second product for
-// that is cheaper than a vector that keeps the first. False: a wait gave up.
-template <class Ctx>
-CPUFREE_KERNEL_FN bool verify(Ctx& c, MonitorOf<Ctx>& monitor, Keep keep, bool& accurate) {
-  double rr = 0.0;
-  if (!true_residual(c, keep, rr)) return false;
-  c.once([&] { monitor.verify(rr, keep != Keep::nothing); });
-  accurate = monitor.accurate();
-  return accurate || keep == Keep::accurate || true_residual(c, Keep::accurate, rr);
+// Computes b - A x for the columns that ask for it, and tells their monitors. r becomes b - A x
+// where the recurrence's residual was not near it, as accurate as can be, and where a column wants
+// it; a second product for that is cheaper than a vector that keeps the first. False: a wait gave
+// up.
+template <class Ctx, class Method>
+CPUFREE_KERNEL_FN bool verify(Ctx& c, const Method& method, Monitors<Ctx>& monitors) {
+  const ColumnMask asking = monitors.asking();
+  const Keep keep = monitors.wanted();
+  typename Ctx::Totals rr = {};
+  if (!true_residual(c, keep, asking, rr)) return false;
+  c.each_column([&](int k) {
+    if (asking.has(k)) monitors.verify(c, k, method, pick(rr, k), keep != Keep::nothing);
+  });
+  const ColumnMask anew = monitors.which(Verdict::restart);
+  return !anew.any() || keep == Keep::accurate || true_residual(c, Keep::accurate, anew, rr);
 }
 
-// After the last iteration: the true residual, if it is not known yet.
+// After the last iteration: the true residuals that are not known yet.
 template <class Ctx>
-CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitor& monitor) {
-  if (monitor.verified()) return true;
-  double rr = 0.0;
-  if (!true_residual(c, Keep::nothing, rr)) return false;
-  c.once([&] { monitor.record_true_residual(rr); });
+CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitors<Ctx>& monitors) {
+  const ColumnMask unknown =
+      columns_where<Ctx::kColumns>([&](int k) { return !monitors[k].verified(); });
+  if (!unknown.any()) return true;
+  typename Ctx::Totals rr = {};
+  if (!true_residual(c, Keep::nothing, {}, rr)) return false;
+  c.each_column([&](int k) {
+    if (unknown.has(k)) monitors[k].record_true_residual(pick(rr, k));
+  });
   return true;
 }
 

@@ -47,6 +47,14 @@ auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of)
   });
 }
 
+// The same for several right-hand sides together, with what kernels are made for.
+template <class T, class F>
+auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
+  if (spec.preconditioner == Preconditioner::none)
+    return kernel_of.template operator()<ConjugateGradient, Identity<T>>();
+  return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
+}
+
 // Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.
 template <class F>
 auto with_study(Study study, Method method, F&& kernel_of) {

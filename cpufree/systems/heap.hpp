@@ -1,5 +1,5 @@
 // The symmetric memory of a System, the same on every engine: the channels, which every launch
-// starts from zero, then the vectors that travel.
+// starts from zero, then the vectors that travel. Solves of several columns have one of their own.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ struct Heap {
   bool packets = false;
 
   Heap() = default;
-  // `most_packets`: of a PE, for one vector. 0: halos are stores.
+  // `most_packets`: of a PE, for one vector of one column. 0: halos are stores.
   Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1,
-       bool factors = false)
+       bool factors = false, std::size_t columns = 1)
       : packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
@@ -37,15 +37,15 @@ struct Heap {
     if (factors) factor_flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
     slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
     if (packets)
-      for (auto& array : halo) array = layout.reserve<Packet>(most_packets);
+      for (auto& array : halo) array = layout.reserve<Packet>(most_packets * columns);
     if (nodes > 1) {
       node_in = layout.reserve<double>(at(node_in_count(nodes)));
       node_out = layout.reserve<double>(at(node_out_count()));
       node_flags = layout.reserve<Flag>(at(node_flag_count(nodes)));
     }
     channel_bytes = layout.bytes();
-    p = layout.reserve<T>(extent.rows_and_ghosts);
-    for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts);
+    p = layout.reserve<T>(extent.rows_and_ghosts * columns);
+    for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts * columns);
     bytes = layout.bytes();
   }
 
@@ -54,11 +54,14 @@ struct Heap {
   }
 
   // Points a PE's arguments at its heap.
-  template <class M>
-  void place(SolveArgs<M>& args, std::byte* base) const {
+  template <class M, int K>
+  void place(SolveArgs<M, K>& args, std::byte* base) const {
+    using Values = ValuesOf<T, K>;
     args.slots = slots.at(base);
-    args.vectors.p = p.at(base);
-    for (int k = 0; k < 2; ++k) args.vectors.scratch[k] = scratch[k].at(base);
+    args.flags = flags.at(base);
+    args.vectors.p = reinterpret_cast<Values*>(p.at(base));
+    for (int k = 0; k < 2; ++k)
+      args.vectors.scratch[k] = reinterpret_cast<Values*>(scratch[k].at(base));
     for (int k = 0; k < 3; ++k) args.halo[k] = packets ? halo[k].at(base) : nullptr;
   }
 };

@@ -23,7 +23,7 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   const bool chebyshev = spec.preconditioner == Preconditioner::chebyshev;
   const bool factors = has_factors(spec.preconditioner);
   const bool applied = chebyshev || factors;  // row by row it cannot be
-  VectorSet<bool, bool, bool> needed;
+  VectorSet<bool, bool, bool, bool> needed;
   needed.b = needed.x = needed.r = needed.s = true;
   needed.inverse_diagonal = spec.preconditioner != Preconditioner::none && !factors;
   needed.z = pipelined || applied;
@@ -46,7 +46,7 @@ Wanted wanted_by(const SolveSpec& spec, std::size_t value_bytes) {
 }
 
 PrivateIndex private_index() {
-  VectorSet<char, char, char> names;
+  VectorSet<char, char, char, char> names;
   names.b = 'b';
   names.x = 'x';
   names.inverse_diagonal = 'd';
@@ -98,10 +98,9 @@ double scale_from(double largest) {
 }
 
 template <class T>
-SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess, double scale) {
+SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess) {
   SolveParams params;
   params.rtol = spec.rtol;
-  params.atol = spec.atol * scale;
   params.maxiter = spec.maxiter;
   params.replace_every = spec.replace_every;
   params.chebyshev_degree = spec.chebyshev_degree;
@@ -143,7 +142,7 @@ template void check_solve(const SolveSpec&, const VectorView<const double>&,
                           const VectorView<const double>&, const VectorView<double>&, std::int32_t);
 template void require_update(const CsrView<float>&, std::int32_t, const PlanReport&);
 template void require_update(const CsrView<double>&, std::int32_t, const PlanReport&);
-template SolveParams params_of<float>(const SolveSpec&, double, bool, double);
-template SolveParams params_of<double>(const SolveSpec&, double, bool, double);
+template SolveParams params_of<float>(const SolveSpec&, double, bool);
+template SolveParams params_of<double>(const SolveSpec&, double, bool);
 
 }  // namespace cpufree

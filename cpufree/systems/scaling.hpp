@@ -55,9 +55,8 @@ void require_usable(bool usable);
 // neither underflow nor overflow; it changes no mantissa, hence no iterate but for its scale.
 double scale_from(double largest);
 
-// Parameters for a right-hand side that was multiplied by `scale`.
 template <class T>
-SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess, double scale);
+SolveParams params_of(const SolveSpec& spec, double lambda_bound, bool has_guess);
 
 // Most entries of a history.
 std::int64_t most_history();

@@ -88,14 +88,16 @@ def build(what: str, text: str, flags: tuple[str, ...], entry: str, wrapper: str
     return built
 
 
-def solver_kernel(name: str, text: str, flags: str) -> int:
+def solver_kernel(name: str, text: str, flags: str, built_in_all: bool) -> int:
     """Return where a kernel of the solvers is. Called by the extension (find_kernel.hpp)."""
     try:
         built = build(f"the kernel for {name}", text, tuple(flags.split()), "cpufree_kernel")
     except UnsupportedError as error:
+        build_it_in = "; or build cpufree with all kernels: pip install . -C "
+        build_it_in += "cmake.define.CPUFREE_KERNELS=ALL"
         raise UnsupportedError(
-            f"the kernel for {name} is not built in, and cannot be compiled: {error}; or build "
-            "cpufree with all kernels: pip install . -C cmake.define.CPUFREE_KERNELS=ALL"
+            f"the kernel for {name} is not built in, and cannot be compiled: {error}"
+            f"{build_it_in if built_in_all else ''}"
         ) from None
     return ctypes.CFUNCTYPE(ctypes.c_void_p)(built.address)() or 0
 

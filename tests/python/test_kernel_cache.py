@@ -150,7 +150,16 @@ def test_kernel_that_is_not_built_in_names_the_build_that_has_it_where_no_compil
 ) -> None:
     monkeypatch.setenv("CPUFREE_CXX", "no-such-compiler")
     with pytest.raises(UnsupportedError, match=r"pipecg is not built in.*CPUFREE_KERNELS=ALL"):
-        cpu_kernels.solver_kernel("pipecg", TEXT, "-O0")
+        cpu_kernels.solver_kernel("pipecg", TEXT, "-O0", True)
+
+
+def test_kernel_that_no_build_has_names_no_build_where_no_compiler_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPUFREE_CXX", "no-such-compiler")
+    with pytest.raises(UnsupportedError, match="a study is not built in") as caught:
+        cpu_kernels.solver_kernel("a study", TEXT, "-O0", False)
+    assert "CPUFREE_KERNELS" not in str(caught.value)
 
 
 def test_text_that_does_not_compile_is_kept_for_the_report(

@@ -23,8 +23,10 @@ namespace {
 // The compiler is started in Python, as that of programs is.
 const void* compile(const CpuKernelText& kernel) {
   const nb::gil_scoped_acquire gil;
-  const nb::object address = nb::module_::import_("cpufree.cpu_kernels")
-                                 .attr("solver_kernel")(kernel.name, kernel.text, kernel.flags);
+  const nb::object solver_kernel =
+      nb::module_::import_("cpufree.cpu_kernels").attr("solver_kernel");
+  const nb::object address =
+      solver_kernel(kernel.name, kernel.text, kernel.flags, kernel.built_in_all);
   return reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(address));
 }
 

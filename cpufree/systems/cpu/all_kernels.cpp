@@ -1,4 +1,4 @@
-// The table of a build that has all kernels.
+// The table of a build that has all kernels that solves of users run.
 #include "cpufree/systems/cpu/kernel_table.hpp"
 
 #include <cpu_kernel_flags.hpp>
@@ -14,12 +14,11 @@ CpuKernel<T> solve(const SolveSpec& spec) {
 }
 
 template <class T>
-constexpr CpuKernels::Of<T> kAll = {solve<T>,
-                                    cpu_remote_kernel<T>,
-                                    cpu_stencil_kernel<T>,
-                                    cpu_columns_kernel<T, 2>,
-                                    cpu_columns_kernel<T, 4>,
-                                    cpu_columns_kernel<T, 8>};
+constexpr CpuKernels::Of<T> kAll = {.solve = solve<T>,
+                                    .stencil = cpu_stencil_kernel<T>,
+                                    .two = cpu_columns_kernel<T, 2>,
+                                    .four = cpu_columns_kernel<T, 4>,
+                                    .eight = cpu_columns_kernel<T, 8>};
 
 }  // namespace
 
@@ -27,7 +26,6 @@ constexpr CpuKernels::Of<T> kAll = {solve<T>,
 
 extern "C" const cpufree::CpuKernels* cpufree_cpu_kernels() {
   using namespace cpufree;
-  static constexpr CpuKernels table = {kCpuKernelFlags, kAll<float>, kAll<double>,
-                                       cpu_study_kernel};
+  static constexpr CpuKernels table = {kCpuKernelFlags, kAll<float>, kAll<double>};
   return &table;
 }

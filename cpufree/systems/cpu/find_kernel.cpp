@@ -34,8 +34,8 @@ CpuKernels built_in() {
 // `level`, `family`: the flags of all kernels of the build, and of this one's family.
 const void* compiled(CpuKernelText kernel, const char* level, const char* family) {
   if (!compiler())
-    throw Unsupported("the CPU kernel for " + kernel.name +
-                      " is not built in: build cpufree with " + "CPUFREE_KERNELS=ALL");
+    throw Unsupported("the CPU kernel for " + kernel.name + " is not built in" +
+                      (kernel.built_in_all ? ": build cpufree with CPUFREE_KERNELS=ALL" : ""));
   kernel.flags = std::string(level) + " " + family;
   return compiler()(kernel);
 }
@@ -45,24 +45,19 @@ const void* compiled(CpuKernelText kernel, const char* level, const char* family
 void set_cpu_kernel_compiler(CpuKernelCompiler set) { compiler() = std::move(set); }
 void take_built_in_cpu_kernels(bool taken) { take_built_in = taken; }
 
-template <class T>
-CpuKernel<T> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
-  const CpuKernels built = built_in();
-  auto* find = nodes ? built.of<T>().remote : built.of<T>().solve;
-  if constexpr (sizeof(T) == sizeof(double))
-    if (spec.study != Study::none) find = built.study;
-  if (const CpuKernel<T> found = find == nullptr ? nullptr : find(spec)) return found;
-  return reinterpret_cast<CpuKernel<T>>(compiled(cpu_solver_source(spec, type_name<T>(), nodes),
-                                                 built.flags.level, built.flags.solvers));
-}
-
 template <class T, int K>
-CpuColumnsKernel<T, K> find_cpu_columns_kernel(Preconditioner preconditioner) {
+CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
   const CpuKernels built = built_in();
-  if (auto* const find = built.of<T>().template columns<K>()) return find(preconditioner);
-  return reinterpret_cast<CpuColumnsKernel<T, K>>(
-      compiled(cpu_columns_source(preconditioner, K, type_name<T>()), built.flags.level,
-               built.flags.columns));
+  auto* find = built.of<T>().template columns<K>();
+  if constexpr (K == 1) {
+    if (nodes) find = built.of<T>().remote;
+    if constexpr (sizeof(T) == sizeof(double))
+      if (spec.study != Study::none) find = built.study;
+  }
+  if (const CpuKernel<T, K> found = find == nullptr ? nullptr : find(spec)) return found;
+  return reinterpret_cast<CpuKernel<T, K>>(
+      compiled(cpu_solver_source(spec, type_name<T>(), K, nodes), built.flags.level,
+               K > 1 ? built.flags.columns : built.flags.solvers));
 }
 
 template <class T>
@@ -76,11 +71,11 @@ CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study
                built.flags.stencils));
 }
 
-#define CPUFREE_FOR(T)                                                        \
-  template CpuKernel<T> find_cpu_kernel<T>(const SolveSpec&, bool);           \
-  template CpuColumnsKernel<T, 2> find_cpu_columns_kernel<T>(Preconditioner); \
-  template CpuColumnsKernel<T, 4> find_cpu_columns_kernel<T>(Preconditioner); \
-  template CpuColumnsKernel<T, 8> find_cpu_columns_kernel<T>(Preconditioner); \
+#define CPUFREE_FOR(T)                                                    \
+  template CpuKernel<T, 1> find_cpu_kernel<T, 1>(const SolveSpec&, bool); \
+  template CpuKernel<T, 2> find_cpu_kernel<T, 2>(const SolveSpec&, bool); \
+  template CpuKernel<T, 4> find_cpu_kernel<T, 4>(const SolveSpec&, bool); \
+  template CpuKernel<T, 8> find_cpu_kernel<T, 8>(const SolveSpec&, bool); \
   template CpuStencilKernel<T> find_cpu_stencil_kernel<T>(const Grid&, bool, Study);
 CPUFREE_FOR(float)
 CPUFREE_FOR(double)

@@ -7,11 +7,9 @@
 namespace cpufree {
 
 // Each throws what `cpu_kernels` and the compiler of kernels throw; Unsupported where a kernel is
-// not built in and there is no compiler. `nodes`: PEs are in several nodes.
-template <class T>
-CpuKernel<T> find_cpu_kernel(const SolveSpec& spec, bool nodes);
-template <class T, int K>
-CpuColumnsKernel<T, K> find_cpu_columns_kernel(Preconditioner preconditioner);
+// not built in and there is no compiler. K: columns; `nodes`: PEs are in several nodes.
+template <class T, int K = 1>
+CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, bool nodes = false);
 template <class T>
 CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study study);
 

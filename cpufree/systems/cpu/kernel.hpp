@@ -5,20 +5,18 @@
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/sliced.hpp"
 #include "cpufree/problem/grid.hpp"
-#include "cpufree/solvers/columns_args.hpp"
+#include "cpufree/solvers/args.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/systems/spec.hpp"
 
 namespace cpufree {
 
-template <class T>
+// Of a solve of K columns.
+template <class T, int K = 1>
 using CpuKernel = void (*)(cpu_threads::Port&,
-                           const SolveArgs<Sliced<T, cpu_threads::Port::width>>&);
+                           const SolveArgs<Sliced<T, cpu_threads::Port::width>, K>&);
 template <class T>
 using CpuStencilKernel = void (*)(cpu_threads::Port&, const JacobiArgs<T>&);
-template <class T, int K>
-using CpuColumnsKernel = void (*)(cpu_threads::Port&,
-                                  const ColumnsArgs<Sliced<T, cpu_threads::Port::width>, K>&);
 
 // What a solve runs that is no study: cg and prcg, each with Jacobi or without preconditioner. Null
 // for other methods and preconditioners.
@@ -46,6 +44,6 @@ CpuStencilKernel<T> cpu_stencil_kernel(const Grid& grid, bool source, Study stud
 
 // What a solve of K right-hand sides together runs.
 template <class T, int K>
-CpuColumnsKernel<T, K> cpu_columns_kernel(Preconditioner preconditioner);
+CpuKernel<T, K> cpu_columns_kernel(const SolveSpec& spec);
 
 }  // namespace cpufree

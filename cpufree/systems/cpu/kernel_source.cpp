@@ -22,7 +22,7 @@ std::string near_kernel(const SolveSpec& spec, const std::string& type) {
                                 ? "solve_kernel<"
                                 : "study_kernel<" + std::string(name_of(spec.study)) + ", ";
   return study + algorithm_of(spec.method) + ", " + class_of(spec.preconditioner) + "<" + type +
-         ">, AnySlices, P, Sliced<" + type + ", P::width>>";
+         ">>";
 }
 
 std::string far_kernel(const SolveSpec& spec, const std::string& type) {
@@ -36,30 +36,21 @@ std::string far_kernel(const SolveSpec& spec, const std::string& type) {
 
 }  // namespace
 
-CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, bool nodes) {
+CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, int columns,
+                                bool nodes) {
+  const std::string count = std::to_string(columns);
   CpuKernelText made;
-  made.name = std::string(method_name(spec.method)) + " with preconditioner " +
+  made.name = std::string(method_name(spec.method)) +
+              (columns > 1 ? " of " + count + " right-hand sides" : "") + " with preconditioner " +
               preconditioner_name(spec.preconditioner) + ", " + type;
   if (spec.study != Study::none) made.name += std::string(", study ") + study_name(spec.study);
   if (nodes) made.name += ", several nodes";
-  std::string headers = include_line("solvers/kernel.hpp");
+  made.built_in_all = spec.study == Study::none && !nodes;
+  std::string headers =
+      include_line(spec.study == Study::none ? "solvers/kernel.hpp" : "solvers/study.hpp");
   if (nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
-  made.text = text_for(headers, "CpuKernel<" + type + ">",
+  made.text = text_for(headers, "CpuKernel<" + type + ", " + count + ">",
                        nodes ? far_kernel(spec, type) : near_kernel(spec, type));
-  return made;
-}
-
-CpuKernelText cpu_columns_source(Preconditioner preconditioner, int columns,
-                                 const std::string& type) {
-  const std::string count = std::to_string(columns);
-  const char* const jacobi = preconditioner == Preconditioner::jacobi ? "true" : "false";
-  CpuKernelText made;
-  made.name = "cg of " + count + " right-hand sides with preconditioner " +
-              preconditioner_name(preconditioner) + ", " + type;
-  made.text = text_for(include_line("solvers/columns_kernel.hpp"),
-                       "CpuColumnsKernel<" + type + ", " + count + ">",
-                       "columns_kernel<PointwiseOfColumns<" + type + ", " + jacobi + ">, " + count +
-                           ", P, Sliced<" + type + ", P::width>>");
   return made;
 }
 

@@ -14,13 +14,13 @@ namespace cpufree {
 struct CpuKernelText {
   std::string name;  // for users: "prcg with chebyshev, double"
   std::string text;
-  std::string flags;  // for the compiler, separated by blanks
+  std::string flags;         // for the compiler, separated by blanks
+  bool built_in_all = true;  // CPUFREE_KERNELS=ALL builds it in
 };
 
 // The kernels of kernel.hpp, with values of type `type`; `nodes`: PEs are in several nodes.
-CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, bool nodes);
-CpuKernelText cpu_columns_source(Preconditioner preconditioner, int columns,
-                                 const std::string& type);
+CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, int columns,
+                                bool nodes);
 CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
                                  const std::string& type);
 

@@ -30,20 +30,24 @@ struct CpuKernelFlags {
   const char* stencils = "";
 };
 
-// A function that returns null, or is null, leaves a kernel to be compiled.
+// A function that returns null, or is null, leaves a kernel to be compiled. `remote` and `study`
+// are for tests and measurements: no package has them built in.
 struct CpuKernels {
   template <class T>
   struct Of {
     CpuKernel<T> (*solve)(const SolveSpec&) = nullptr;
     CpuKernel<T> (*remote)(const SolveSpec&) = nullptr;
     CpuStencilKernel<T> (*stencil)(const Grid&, bool source, Study) = nullptr;
-    CpuColumnsKernel<T, 2> (*two)(Preconditioner) = nullptr;
-    CpuColumnsKernel<T, 4> (*four)(Preconditioner) = nullptr;
-    CpuColumnsKernel<T, 8> (*eight)(Preconditioner) = nullptr;
+    CpuKernel<T, 2> (*two)(const SolveSpec&) = nullptr;
+    CpuKernel<T, 4> (*four)(const SolveSpec&) = nullptr;
+    CpuKernel<T, 8> (*eight)(const SolveSpec&) = nullptr;
 
+    // Of so many right-hand sides together.
     template <int K>
     auto columns() const {
-      if constexpr (K == 2)
+      if constexpr (K == 1)
+        return solve;
+      else if constexpr (K == 2)
         return two;
       else if constexpr (K == 4)
         return four;

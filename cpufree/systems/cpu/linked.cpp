@@ -1,4 +1,4 @@
-// The CPU engine's kernels where they are linked into the program, in one version.
+// The CPU engine's kernels where they are linked into the program, in one version: all of them.
 #include "cpufree/base/env.hpp"
 #include "cpufree/systems/cpu/kernel_table.hpp"
 #include "cpufree/systems/cpu/level_choice.hpp"
@@ -8,7 +8,14 @@ namespace cpufree {
 
 const CpuKernels* cpu_kernels() {
   refuse_cpu_level(cpu_level_asked_for(), CPUFREE_CPU_LEVEL);
-  return cpufree_cpu_kernels();
+  static const CpuKernels table = [] {
+    CpuKernels all = *cpufree_cpu_kernels();
+    all.in_float.remote = cpu_remote_kernel<float>;
+    all.in_double.remote = cpu_remote_kernel<double>;
+    all.study = cpu_study_kernel;
+    return all;
+  }();
+  return &table;
 }
 
 std::string cpu_level() {

@@ -1,3 +1,5 @@
+#include "cpufree/solvers/study.hpp"
+
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/dispatch.hpp"
 

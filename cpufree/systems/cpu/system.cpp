@@ -216,14 +216,15 @@ bool CpuSystem<T>::store(std::span<T> out, double scale) const {
 }
 
 template <class T>
-auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, SolveResult& result)
-    -> std::vector<SolveArgs<Matrix>> {
+auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, double scale,
+                             SolveResult& result) -> std::vector<SolveArgs<Matrix>> {
   std::vector<SolveArgs<Matrix>> args(pes_.size());
   for (std::size_t k = 0; k < pes_.size(); ++k) {
     const Pe& pe = pes_[k];
     std::byte* const heap = heaps_->base(own_.first + static_cast<int>(k));
     SolveArgs<Matrix>& a = args[k];
     a.params = params;
+    a.atol[0] = spec.atol * scale;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
     heap_.place(a, heap);
     a.shares = pe.views.data();
@@ -284,12 +285,12 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
     given.largest = std::max(given.largest, std::abs(static_cast<double>(value)));
   if (team_) given = given_in_all(*team_, given);
   const double scale = scale_from(given.largest);
-  const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess, scale);
+  const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess);
   reserve_vectors(spec);
   timer.lap("memory");
   load(b.span(), x0.span(), scale);
   timer.lap("upload");
-  SolveResult result = run_all(spec, params, unscaled(progress, scale));
+  SolveResult result = run_all(spec, params, scale, unscaled(progress, scale));
   timer.lap("launch", "kernel", result.seconds);
   bool finite = store(out.span(), scale);
   if (team_) {
@@ -303,11 +304,11 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
 }
 
 template <class T>
-SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& params,
+SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& params, double scale,
                                   const Progress& progress) {
   SolveResult result;
   result.history.resize(at(params.history_capacity));
-  auto args = arguments(spec, params, result);
+  auto args = arguments(spec, params, scale, result);
   std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
   for (std::size_t k = 0; k < args.size(); ++k)
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);

@@ -77,7 +77,7 @@ class CpuSystem final : public System<T> {
   // Memory for so many right-hand sides together, once they have been asked for.
   struct ColumnsMemory {
     std::size_t columns = 0;
-    ColumnsHeap<T> heap;
+    Heap<T> heap;
     std::unique_ptr<CpuHeaps> heaps;
     std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
   };
@@ -95,14 +95,15 @@ class CpuSystem final : public System<T> {
   void load(std::span<const T> b, std::span<const T> x0, double scale);
   bool store(std::span<T> out, double scale) const;
   std::vector<SolveArgs<Matrix>> arguments(const SolveSpec& spec, const SolveParams& params,
-                                           SolveResult& result);
-  SolveResult run_all(const SolveSpec& spec, const SolveParams& params, const Progress& progress);
+                                           double scale, SolveResult& result);
+  SolveResult run_all(const SolveSpec& spec, const SolveParams& params, double scale,
+                      const Progress& progress);
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
   void reserve_columns(std::size_t columns);
   template <int K>
-  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
-                                                        std::span<const double> scale);
+  std::vector<SolveArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                      std::span<const double> scale);
   template <int K>
   void load_columns(const ColumnViews<T>& from, std::span<const double> scale);
   template <int K>

@@ -21,7 +21,7 @@ template <class T>
 void CpuSystem<T>::reserve_columns(std::size_t columns) {
   if (columns_.columns >= columns) return;
   columns_ = {};
-  columns_.heap = ColumnsHeap<T>(own_.all, blocks_, extent_, 0, columns);
+  columns_.heap = Heap<T>(own_.all, blocks_, extent_, 0, 1, false, columns);
   columns_.heaps = std::make_unique<CpuHeaps>(own_.all, columns_.heap.bytes);
   columns_.vectors.resize(pes_.size());
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
@@ -34,17 +34,19 @@ template <class T>
 template <int K>
 auto CpuSystem<T>::columns_arguments(const SolveSpec& spec, bool guess,
                                      std::span<const double> scale)
-    -> std::vector<ColumnsArgs<Matrix, K>> {
+    -> std::vector<SolveArgs<Matrix, K>> {
   using Values = Columns<T, K>;
-  std::vector<ColumnsArgs<Matrix, K>> args(pes_.size());
+  std::vector<SolveArgs<Matrix, K>> args(pes_.size());
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     auto& a = args[pe];
     const auto memory = [&](std::size_t v) {
       return reinterpret_cast<Values*>(columns_.vectors[pe][v].data());
     };
-    set_params<T>(a.params, spec, guess, scale);
-    a.x = memory(0), a.r = memory(1), a.s = memory(2), a.b = memory(3);
-    a.inverse_diagonal = pes_[pe].vectors[index_.inverse_diagonal].data();
+    a.params = params_of_columns<T>(spec, guess, K);
+    for (std::size_t k = 0; k < K; ++k) a.atol[k] = spec.atol * scale[k];
+    a.vectors.x = memory(0), a.vectors.r = memory(1);
+    a.vectors.s = memory(2), a.vectors.b = memory(3);
+    a.vectors.inverse_diagonal = pes_[pe].vectors[index_.inverse_diagonal].data();
     columns_.heap.place(a, columns_.heaps->base(static_cast<int>(pe)));
     a.shares = pes_[pe].views.data();
     a.rows = pes_[pe].local.rows();
@@ -105,12 +107,12 @@ std::vector<SolveResult> CpuSystem<T>::solve_together(const ColumnViews<T>& vect
   reserve_columns(K);
   load_columns<K>(vectors, scale);
   auto args = columns_arguments<K>(spec, !vectors.x0.empty(), scale);
-  const std::size_t capacity = at(args[0].params[0].history_capacity);
+  const std::size_t capacity = at(args[0].params.history_capacity);
   std::vector<Outcome> outcomes(K);
   std::vector<double> history(K * capacity);
   args[0].outcome = outcomes.data();
   args[0].history = history.data();
-  const auto kernel = find_cpu_columns_kernel<T, K>(spec.preconditioner);
+  const auto kernel = find_cpu_kernel<T, K>(spec);
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
   config.blocks = blocks_;

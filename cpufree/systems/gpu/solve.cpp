@@ -161,13 +161,14 @@ double GpuSolve<T>::load(VectorView<const T> b, VectorView<const T> x0, bool& ha
 // GPUs have done this: a neighbour's packet must not be wiped out. None runs now, in any process:
 // each has told the others of the end of its last one (report_waits), or the team has failed.
 template <class T>
-void GpuSolve<T>::set_arguments(const SolveSpec& spec, const SolveParams& params,
+void GpuSolve<T>::set_arguments(const SolveSpec& spec, const SolveParams& params, double scale,
                                 const Residency& residency) {
   for (std::size_t k = 0; k < place_.devices.size(); ++k) {
     const PeMemory<T>& pe = pes_[k];
     std::byte* const heap = heap_of(k);
     SolveArgs<Matrix> a;
     a.params = params;
+    a.atol[0] = spec.atol * scale;
     place_private(a.vectors, spec, [&](std::size_t v) { return pe.vectors[v].data(); });
     heap_.place(a, heap);
     a.residency = residency;
@@ -234,12 +235,11 @@ SolveResult GpuSolve<T>::solve(VectorView<const T> b, VectorView<const T> x0, Ve
   const Choice& choice = choice_for(spec);
   runner_.load(choice.kernel);  // another System may have allowed it less shared memory
   timer.lap("choice");
-  SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0, 1.0);
+  SolveParams params = params_of<T>(spec, lambda_bound_, x0.size != 0);
   reserve(spec, params);
   timer.lap("memory");
   const double scale = load(b, x0, params.has_guess);
-  params.atol *= scale;
-  set_arguments(spec, params, choice.residency);
+  set_arguments(spec, params, scale, choice.residency);
   timer.lap("upload");
   std::vector<const void*> args;
   for (const auto& of_pe : args_) args.push_back(&of_pe);

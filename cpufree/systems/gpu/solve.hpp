@@ -50,7 +50,7 @@ class GpuSolve {
   // Memory for so many right-hand sides together, once they have been asked for.
   struct ColumnsMemory {
     std::size_t columns = 0;
-    ColumnsHeap<T> heap;
+    Heap<T> heap;
     std::unique_ptr<GpuHeaps> heaps;
     std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
     std::vector<Array<std::int32_t>> first_ghost;  // of all PEs, on each
@@ -62,7 +62,8 @@ class GpuSolve {
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);
-  void set_arguments(const SolveSpec& spec, const SolveParams& params, const Residency& residency);
+  void set_arguments(const SolveSpec& spec, const SolveParams& params, double scale,
+                     const Residency& residency);
   std::vector<gpu_p2p::Shared> shared() const;
   void fetch(const SolveSpec& spec, SolveResult& result) const;
   std::vector<PrivateVector<T>> private_vector(std::size_t index) const;
@@ -74,8 +75,8 @@ class GpuSolve {
   void allocate_columns(std::size_t columns);
   std::vector<double> load_columns(const ColumnViews<T>& from);
   template <int K>
-  std::vector<ColumnsArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
-                                                        std::span<const double> scale);
+  std::vector<SolveArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
+                                                      std::span<const double> scale);
   template <int K>
   std::vector<SolveResult> solve_together(const ColumnViews<T>& vectors, const SolveSpec& spec,
                                           const Progress& progress);

@@ -33,8 +33,8 @@ template <class T>
 void GpuSolve<T>::allocate_columns(std::size_t columns) {
   ColumnsMemory& memory = columns_;
   memory = {};
-  memory.heap = ColumnsHeap<T>(place_.own.all, facts_.blocks, facts_.extent,
-                               facts_.block_halos ? facts_.packets : 0, columns);
+  memory.heap = Heap<T>(place_.own.all, facts_.blocks, facts_.extent,
+                        facts_.block_halos ? facts_.packets : 0, 1, false, columns);
   memory.heaps = std::make_unique<GpuHeaps>(place_.devices, memory.heap.bytes);
   memory.vectors.resize(place_.devices.size());
   std::vector<std::int32_t> first_ghost;
@@ -78,19 +78,21 @@ template <class T>
 template <int K>
 auto GpuSolve<T>::columns_arguments(const SolveSpec& spec, bool guess,
                                     std::span<const double> scale)
-    -> std::vector<ColumnsArgs<Matrix, K>> {
+    -> std::vector<SolveArgs<Matrix, K>> {
   using Values = Columns<T, K>;
   ColumnsMemory& memory = columns_;
-  std::vector<ColumnsArgs<Matrix, K>> args(place_.devices.size());
+  std::vector<SolveArgs<Matrix, K>> args(place_.devices.size());
   for (std::size_t k = 0; k < place_.devices.size(); ++k) {
     const PeMemory<T>& pe = pes_[k];
     auto& a = args[k];
     const auto vector = [&](std::size_t v) {
       return reinterpret_cast<Values*>(memory.vectors[k][v].data());
     };
-    set_params<T>(a.params, spec, guess, scale);
-    a.x = vector(0), a.r = vector(1), a.s = vector(2), a.b = vector(3);
-    a.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
+    a.params = params_of_columns<T>(spec, guess, K);
+    for (std::size_t j = 0; j < K; ++j) a.atol[j] = spec.atol * scale[j];
+    a.vectors.x = vector(0), a.vectors.r = vector(1);
+    a.vectors.s = vector(2), a.vectors.b = vector(3);
+    a.vectors.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
     a.block_halos = facts_.block_halos;
     std::byte* const heap = memory.heaps->base(static_cast<int>(k));
     memory.heap.place(a, heap);
@@ -130,15 +132,13 @@ std::vector<SolveResult> GpuSolve<T>::solve_together(const ColumnViews<T>& vecto
                                                      const Progress& progress) {
   GpuKernel kernel;
   kernel.function =
-      columns_kernel_for<T>(K, spec.preconditioner == Preconditioner::jacobi, place_.devices);
+      kernels_for<T>(spec, {.runs = true, .devices = place_.devices, .columns = K}).runs.plain;
   kernel.blocks = facts_.blocks;
   kernel.threads = facts_.threads;
   runner_.load(kernel);
   require_residency(kernel, place_.devices);
-  reserve(spec, params_of<T>(spec, 0.0, false, 1.0));
-  SolveParams params[K];
-  set_params<T>(params, spec, false, std::vector<double>(K, 1.0));
-  const std::size_t capacity = at(params[0].history_capacity);
+  reserve(spec, params_of<T>(spec, 0.0, false));
+  const std::size_t capacity = at(params_of_columns<T>(spec, false, K).history_capacity);
   reserve_columns(K, K * capacity);
   const std::vector<double> scale = load_columns(vectors);
   const auto args = columns_arguments<K>(spec, !vectors.x0.empty(), scale);

@@ -11,12 +11,10 @@
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/cg.hpp"
-#include "cpufree/solvers/columns_kernel.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
-#include "cpufree/systems/gpu/kernels/columns_kernel.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
 #include "cpufree/systems/gpu/kernels/vectors.hpp"
@@ -92,9 +90,10 @@ const Kernel* kernel_named(const char* name) {
   return found == all.end() ? nullptr : &found->second;
 }
 
-template <template <class, class> class Algorithm, class M, class T, class P, class Format>
+template <template <class, class> class Algorithm, class M, class T, class P, class Format,
+          int K = 1>
 const void* kernel() {
-  using Args = SolveArgs<WarpSlices<T>>;
+  using Args = SolveArgs<WarpSlices<T>, K>;
   return kernel_of<P, Args>(
       [](P& port, const Args& args) { solve_kernel<Algorithm, M, Format>(port, args); });
 }
@@ -126,12 +125,15 @@ namespace cpufree {
 
 // What is different for slices without runs is tested by the default solve; the kernels of others
 // are those for slices of any kind.
-template <template <class, class> class Algorithm, class M, class T>
+template <template <class, class> class Algorithm, class M, class T, int K>
 GpuKernels gpu_kernels() {
   using host_engine::Crossing;
   using warp_rig::LanesPort;
   using warp_rig::StreamingPort;
-  if constexpr (host_engine::kUsed<Algorithm, M>) {
+  if constexpr (K > 1) {
+    return for_any_code(
+        {host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices, K>(), nullptr});
+  } else if constexpr (host_engine::kUsed<Algorithm, M>) {
     const GpuKernelPair any = {
         host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices>(),
         host_engine::kernel<Algorithm, M, T, Crossing<StreamingPort>, AnySlices>()};
@@ -152,11 +154,11 @@ GpuKernels gpu_study_kernels() {
   throw Unsupported("the host has no studies");
 }
 
-#define CPUFREE_HOST_KERNELS(A, T)                       \
-  template GpuKernels gpu_kernels<A, Identity<T>, T>();  \
-  template GpuKernels gpu_kernels<A, Jacobi<T>, T>();    \
-  template GpuKernels gpu_kernels<A, Chebyshev<T>, T>(); \
-  template GpuKernels gpu_kernels<A, Factored<T>, T>();
+#define CPUFREE_HOST_KERNELS(A, T)                          \
+  template GpuKernels gpu_kernels<A, Identity<T>, T, 1>();  \
+  template GpuKernels gpu_kernels<A, Jacobi<T>, T, 1>();    \
+  template GpuKernels gpu_kernels<A, Chebyshev<T>, T, 1>(); \
+  template GpuKernels gpu_kernels<A, Factored<T>, T, 1>();
 #define CPUFREE_HOST_METHOD(A)                                \
   CPUFREE_HOST_KERNELS(A, float)                              \
   CPUFREE_HOST_KERNELS(A, double)                             \
@@ -167,17 +169,9 @@ CPUFREE_HOST_METHOD(ConjugateGradient)
 CPUFREE_HOST_METHOD(PredictRecompute)
 CPUFREE_HOST_METHOD(PipelinedCg)
 
-template <class T, int K, bool kJacobi>
-const void* gpu_columns_kernel() {
-  using P = host_engine::Crossing<warp_rig::LanesPort>;
-  using Args = ColumnsArgs<WarpSlices<T>, K>;
-  return host_engine::kernel_of<P, Args>([](P& port, const Args& args) {
-    columns_kernel<PointwiseOfColumns<T, kJacobi>, K>(port, args);
-  });
-}
-#define CPUFREE_HOST_COLUMNS(T, K)                       \
-  template const void* gpu_columns_kernel<T, K, true>(); \
-  template const void* gpu_columns_kernel<T, K, false>();
+#define CPUFREE_HOST_COLUMNS(T, K)                                         \
+  template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>(); \
+  template GpuKernels gpu_kernels<ConjugateGradient, Jacobi<T>, T, K>();
 CPUFREE_HOST_COLUMNS(float, 2)
 CPUFREE_HOST_COLUMNS(float, 4)
 CPUFREE_HOST_COLUMNS(float, 8)

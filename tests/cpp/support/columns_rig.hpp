@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "cpufree/solvers/columns_kernel.hpp"
-#include "cpufree/systems/columns.hpp"
+#include "cpufree/solvers/kernel.hpp"
+#include "cpufree/systems/heap.hpp"
 #include "kernel_rig.hpp"
 
 namespace testing_rig {
@@ -14,7 +14,7 @@ namespace testing_rig {
 template <int K>
 class ColumnsRig {
  public:
-  using Args = ColumnsArgs<Format, K>;
+  using Args = SolveArgs<Format, K>;
   using Values = Columns<double, K>;
 
   ColumnsRig(const testing_matrices::Matrix<double>& a,
@@ -24,7 +24,8 @@ class ColumnsRig {
     const std::size_t n = columns[0].size();
     Extent extent;
     extent.rows_and_ghosts = (at(blocks) + 1) * n + at(blocks);  // what blocks own and read
-    heap_ = ColumnsHeap<double>(pes, blocks, extent, 2 * n, K);
+    const bool packets = single_.args(0).block_halos;
+    heap_ = Heap<double>(pes, blocks, extent, packets ? 2 * n : 0, 1, false, K);
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
     for (int pe = 0; pe < pes; ++pe) first_ghost_.push_back(single_.args(pe).rows);
     vectors_.assign(at(pes), std::vector<std::vector<Values>>(4, std::vector<Values>(n)));
@@ -36,6 +37,7 @@ class ColumnsRig {
   // Runs the kernel under one schedule. True if no wait was given up.
   template <bool kJacobi>
   bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
+    using M = std::conditional_t<kJacobi, Jacobi<double>, Identity<double>>;
     history_.assign(K * at(params.history_capacity), 0.0);
     std::vector<Args> args;
     for (int pe = 0; pe < single_.pes(); ++pe) {
@@ -46,7 +48,7 @@ class ColumnsRig {
         cpu_fibers::Config{single_.pes(), blocks_, heaps_->bases(), seed, fault},
         [&](int pe, int block) {
           cpu_fibers::Port port(*machine_, pe, block);
-          columns_kernel<PointwiseOfColumns<double, kJacobi>, K>(port, args[at(pe)]);
+          solve_kernel<ConjugateGradient, M>(port, args[at(pe)]);
         });
     return machine_->run();
   }
@@ -67,9 +69,10 @@ class ColumnsRig {
     for (std::int32_t j = 0; j < plain.rows; ++j)
       for (int k = 0; k < K; ++k) v[3][at(j)][k] = columns_[at(k)][at(plain.global_row[j])];
     Args a;
-    for (SolveParams& of_column : a.params) of_column = params;
-    a.x = v[0].data(), a.r = v[1].data(), a.s = v[2].data(), a.b = v[3].data();
-    a.inverse_diagonal = plain.vectors.inverse_diagonal;
+    a.params = params;
+    a.vectors.x = v[0].data(), a.vectors.r = v[1].data();
+    a.vectors.s = v[2].data(), a.vectors.b = v[3].data();
+    a.vectors.inverse_diagonal = plain.vectors.inverse_diagonal;
     a.block_halos = plain.block_halos;
     heap_.place(a, heaps_->base(pe));
     a.shares = plain.shares;
@@ -86,7 +89,7 @@ class ColumnsRig {
   std::vector<std::vector<double>> columns_;
   Rig single_;
   int blocks_;
-  ColumnsHeap<double> heap_;
+  Heap<double> heap_;
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
   std::vector<std::int32_t> first_ghost_;
   std::vector<std::vector<std::vector<Values>>> vectors_;  // of each PE: x, r, s, b

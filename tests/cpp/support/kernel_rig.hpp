@@ -17,7 +17,7 @@
 #include "cpufree/problem/blocks/block_halo.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
-#include "cpufree/solvers/kernel.hpp"
+#include "cpufree/solvers/study.hpp"
 #include "factor_rig.hpp"
 #include "matrices.hpp"
 

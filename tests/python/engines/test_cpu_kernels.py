@@ -63,9 +63,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     names: list[str] = []
     real = cpu_kernels.solver_kernel
 
-    def noted(name: str, text: str, flags: str) -> int:
+    def noted(name: str, text: str, flags: str, built_in_all: bool) -> int:
         names.append(name)
-        return real(name, text, flags)
+        return real(name, text, flags, built_in_all)
 
     monkeypatch.setattr(cpu_kernels, "solver_kernel", noted)
     load_core().take_built_in_kernels(False)

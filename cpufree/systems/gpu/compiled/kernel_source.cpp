@@ -29,25 +29,18 @@ std::string kernel(const std::string& headers, int threads, const std::string& a
 }  // namespace
 
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
-                          const char* format) {
+                          const char* format, int columns) {
   const bool study = spec.study != Study::none;
   const std::string value = study ? "double" : type;
   const std::string preconditioner = study ? "Identity" : class_of(spec.preconditioner);
   const std::string call =
       study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
-  return kernel(include_line("formats/warp_slices.hpp") + include_line("solvers/kernel.hpp"),
-                kGpuThreads, "SolveArgs<WarpSlices<" + value + ">>", port,
-                call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " +
-                    format + ">(port, args);");
-}
-
-std::string columns_source(int columns, bool jacobi, const std::string& type) {
-  const std::string count = std::to_string(columns);
+  const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";
   return kernel(
-      include_line("formats/warp_columns.hpp") + include_line("solvers/columns_kernel.hpp"),
-      kGpuThreads, "ColumnsArgs<WarpSlices<" + type + ">, " + count + ">", "Port",
-      "columns_kernel<PointwiseOfColumns<" + type + ", " + (jacobi ? "true" : "false") + ">, " +
-          count + ">(port, args);");
+      include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp"),
+      kGpuThreads, "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
+      call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " + format +
+          ">(port, args);");
 }
 
 std::string probe_source(ProbeWay way) {

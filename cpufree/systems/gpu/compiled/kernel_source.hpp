@@ -13,12 +13,10 @@
 namespace cpufree {
 
 // A solver kernel for values of type `type`, of `port`, a class of gpu_p2p, and `format`, a policy
-// of slice_codes.hpp, by their names. Studies are in double precision without a preconditioner.
+// of slice_codes.hpp, by their names; of so many right-hand sides together. Studies are in double
+// precision without a preconditioner.
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
-                          const char* format);
-
-// The kernel for so many right-hand sides together.
-std::string columns_source(int columns, bool jacobi, const std::string& type);
+                          const char* format, int columns = 1);
 
 // What GPUs do with vectors (vector_entries.cuh), all of it, with values of type `type`: kernels
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.

@@ -20,6 +20,8 @@ std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted&
   const char* const format =
       wanted.runs || study || !pointwise(spec.preconditioner) ? "AnySlices" : "SlicesWithoutRuns";
   const std::string type = type_name<T>();
+  if (wanted.columns > 1)
+    return {solver_source(spec, type, "Port", "AnySlices", wanted.columns), vectors_source(type)};
   std::vector<std::string> sources = {
       solver_source(spec, type, "Port", format),
       solver_source(spec, type, computes ? "StreamingPort" : "Port", format)};
@@ -34,6 +36,7 @@ std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted&
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   const auto code = compiled_code(sources_for<T>(spec, wanted), wanted.devices);
+  if (wanted.columns > 1) return for_any_code({only_kernel(code[0]), nullptr});
   return for_any_code({only_kernel(code[0]), only_kernel(code[1])},
                       wanted.on_chip ? only_kernel(code[2]) : nullptr);
 }
@@ -41,13 +44,6 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
 template <class T>
 void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   compile_ahead(sources_for<T>(spec, wanted), wanted.devices);
-}
-
-template <class T>
-const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> devices) {
-  const std::string type = type_name<T>();
-  return only_kernel(
-      compiled_code({columns_source(columns, jacobi, type), vectors_source(type)}, devices)[0]);
 }
 
 // Those of solves in double precision by any method, with Jacobi or without a preconditioner, and
@@ -78,7 +74,5 @@ template GpuKernels kernels_for<float>(const SolveSpec&, const KernelsWanted&);
 template GpuKernels kernels_for<double>(const SolveSpec&, const KernelsWanted&);
 template void compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
 template void compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
-template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
-template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
 
 }  // namespace cpufree

@@ -3,13 +3,18 @@
 #include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
-#include "cpufree/systems/gpu/kernels/columns_kernel.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
 
 namespace cpufree {
 
 template <class T>
-GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted&) {
+GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  if (wanted.columns > 1)
+    return with_columns(at(wanted.columns), [&]<int K>() {
+      return with_columns_kernel<T>(spec, []<template <class, class> class Algorithm, class M>() {
+        return gpu_kernels<Algorithm, M, T, K>();
+      });
+    });
   if (spec.study != Study::none)
     return with_study(spec.study, spec.method,
                       []<Study S, template <class, class> class Algorithm>() {
@@ -17,15 +22,8 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted&) {
                       });
   return with_algorithm<T>(spec.method, spec.preconditioner,
                            []<template <class, class> class Algorithm, class M>() {
-                             return gpu_kernels<Algorithm, M, T>();
+                             return gpu_kernels<Algorithm, M, T, 1>();
                            });
-}
-
-template <class T>
-const void* columns_kernel_for(int columns, bool jacobi, std::span<const int>) {
-  return with_columns(at(columns), [&]<int K>() {
-    return jacobi ? gpu_columns_kernel<T, K, true>() : gpu_columns_kernel<T, K, false>();
-  });
 }
 
 bool kernels_compiled() { return false; }
@@ -43,7 +41,5 @@ template <class T>
 void compile_ahead_for(const SolveSpec&, const KernelsWanted&) {}
 template void compile_ahead_for<float>(const SolveSpec&, const KernelsWanted&);
 template void compile_ahead_for<double>(const SolveSpec&, const KernelsWanted&);
-template const void* columns_kernel_for<float>(int, bool, std::span<const int>);
-template const void* columns_kernel_for<double>(int, bool, std::span<const int>);
 
 }  // namespace cpufree

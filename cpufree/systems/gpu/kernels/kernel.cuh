@@ -4,28 +4,21 @@
 #include <type_traits>
 
 #include "cpufree/engines/gpu_p2p/port.cuh"
+#include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 
 namespace cpufree {
 
-template <template <class, class> class Algorithm, class M, class T, class P, class Format>
+template <template <class, class> class Algorithm, class M, class T, class P, class Format,
+          int K = 1>
 __global__ void __launch_bounds__(kGpuThreads, 1)
     solve(const __grid_constant__ gpu_p2p::Shared shared,
-          const __grid_constant__ SolveArgs<WarpSlices<T>> args) {
+          const __grid_constant__ SolveArgs<WarpSlices<T>, K> args) {
   extern __shared__ double2 fast[];  // what stays on chip: see Residency
   P port(shared, reinterpret_cast<std::byte*>(fast));
   solve_kernel<Algorithm, M, Format>(port, args);
-}
-
-template <Study S, template <class, class> class Algorithm, class M, class T, class P, class Format>
-__global__ void __launch_bounds__(kGpuThreads, 1)
-    study(const __grid_constant__ gpu_p2p::Shared shared,
-          const __grid_constant__ SolveArgs<WarpSlices<T>> args) {
-  extern __shared__ double2 fast[];
-  P port(shared, reinterpret_cast<std::byte*>(fast));
-  study_kernel<S, Algorithm, M, Format>(port, args);
 }
 
 // To see that code compiles, one kernel for any code is enough for most methods: the others differ
@@ -37,44 +30,28 @@ inline constexpr bool kFewKernels = false;
 #endif
 
 // With a preconditioner of several products kernels are long, and compile for minutes: those for
-// any code will do.
-template <template <class, class> class Algorithm, class M, class T>
+// any code will do. Several columns have one kernel: their matrix is read where it is.
+template <template <class, class> class Algorithm, class M, class T, int K>
 GpuKernels gpu_kernels() {
-  using namespace gpu_p2p;
+  using gpu_p2p::Port, gpu_p2p::StreamingPort;
+  const auto address = [](auto* kernel) { return reinterpret_cast<const void*>(kernel); };
+  const void* const any = address(solve<Algorithm, M, T, Port, AnySlices, K>);
   constexpr bool few = kFewKernels && !std::is_same_v<M, Identity<double>>;
-  using Streaming = std::conditional_t<few, gpu_p2p::Port, StreamingPort>;
-  const GpuKernelPair runs = {
-      reinterpret_cast<const void*>(solve<Algorithm, M, T, gpu_p2p::Port, AnySlices>),
-      reinterpret_cast<const void*>(solve<Algorithm, M, T, Streaming, AnySlices>)};
-  if constexpr (few) {
-    return for_any_code(runs);
+  if constexpr (K > 1) {
+    return for_any_code({any, nullptr});
+  } else if constexpr (few) {
+    return for_any_code({any, any});
   } else {
-    const void* const on_chip =
-        reinterpret_cast<const void*>(solve<Algorithm, M, T, gpu_p2p::Port, SlicesOnChip>);
+    const GpuKernelPair runs = {any, address(solve<Algorithm, M, T, StreamingPort, AnySlices>)};
+    const void* const on_chip = address(solve<Algorithm, M, T, Port, SlicesOnChip>);
     if constexpr (!M::pointwise)
       return for_any_code(runs, on_chip);
     else
-      return {
-          {reinterpret_cast<const void*>(solve<Algorithm, M, T, gpu_p2p::Port, SlicesWithoutRuns>),
-           reinterpret_cast<const void*>(solve<Algorithm, M, T, StreamingPort, SlicesWithoutRuns>)},
-          runs,
-          on_chip};
+      return {{address(solve<Algorithm, M, T, Port, SlicesWithoutRuns>),
+               address(solve<Algorithm, M, T, StreamingPort, SlicesWithoutRuns>)},
+              runs,
+              on_chip};
   }
-}
-
-// What does not compute does not stream. Studies tell of where time goes, and make do with the
-// kernels for any code.
-template <Study S, template <class, class> class Algorithm>
-GpuKernels gpu_study_kernels() {
-  using M = Identity<double>;
-  using gpu_p2p::Port;
-  constexpr bool computes = S != Study::no_compute;
-  using Streaming = std::conditional_t<computes && !kFewKernels, gpu_p2p::StreamingPort, Port>;
-  using OnChip = std::conditional_t<computes && !kFewKernels, SlicesOnChip, AnySlices>;
-  return for_any_code(
-      {reinterpret_cast<const void*>(study<S, Algorithm, M, double, Port, AnySlices>),
-       reinterpret_cast<const void*>(study<S, Algorithm, M, double, Streaming, AnySlices>)},
-      reinterpret_cast<const void*>(study<S, Algorithm, M, double, Port, OnChip>));
 }
 
 }  // namespace cpufree

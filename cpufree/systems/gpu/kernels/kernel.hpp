@@ -23,10 +23,10 @@ inline GpuKernels for_any_code(const GpuKernelPair& kernels, const void* on_chip
   return {kernels, kernels, on_chip};
 }
 
-// Those of `Algorithm` with the preconditioner M for values of type T; their parameters are a
-// gpu_p2p::Shared and a SolveArgs<WarpSlices<T>>, by value. Each pair is instantiated in a file of
-// its own (kernel.cu.in).
-template <template <class, class> class Algorithm, class M, class T>
+// Those of `Algorithm` with the preconditioner M for K columns of values of type T; their
+// parameters are a gpu_p2p::Shared and a SolveArgs<WarpSlices<T>, K>, by value. Each set is
+// instantiated in a file of its own (kernel.cu.in).
+template <template <class, class> class Algorithm, class M, class T, int K>
 GpuKernels gpu_kernels();
 
 // The same as a study: in double precision, without a preconditioner (study_kernel.cu.in).

@@ -13,6 +13,7 @@ struct KernelsWanted {
   bool runs = false;     // GpuKernels::runs, else singles
   bool on_chip = false;  // also GpuKernels::on_chip, where there is one
   std::span<const int> devices;
+  int columns = 1;  // right-hand sides together; of several `runs.plain` alone
 };
 
 // Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says;
@@ -24,9 +25,5 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
 // Nobody waits for what is not asked for, but the end of the process (finish_compiling).
 template <class T>
 void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted);
-
-// The kernel for so many right-hand sides together, with Jacobi or without a preconditioner.
-template <class T>
-const void* columns_kernel_for(int columns, bool jacobi, std::span<const int> devices);
 
 }  // namespace cpufree

@@ -1,9 +1,9 @@
-// What a solve reports while it runs: the residual of every iteration.
+// The residual history of a solve.
 #pragma once
 
 #include <cstdint>
 
-#include "cpufree/solvers/monitor.hpp"
+#include "cpufree/base/annotate.hpp"
 
 namespace cpufree {
 
@@ -31,25 +31,6 @@ class History {
   std::int64_t capacity_;
   std::int64_t count_ = 0;
   std::int64_t stride_ = 1;  // a power of two
-};
-
-// The residual history, and progress for the host. Held by every block, used by one thread; only
-// the reporting block of all PEs (Context::is_reporter) writes.
-class Reporter {
- public:
-  CPUFREE_KERNEL_FN Reporter(double* history, std::int64_t capacity, bool reports)
-      : history_(history, capacity), reports_(reports) {}
-  template <class Ctx>
-  CPUFREE_KERNEL_FN void report(Ctx& c, const Monitor& monitor) {
-    if (!reports_) return;
-    history_.add(monitor.iterations(), monitor.square());
-    c.port().report(monitor.iterations(), monitor.square());
-  }
-  CPUFREE_KERNEL_FN const History& history() const { return history_; }
-
- private:
-  History history_;
-  bool reports_;
 };
 
 }  // namespace cpufree
