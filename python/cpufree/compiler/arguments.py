@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,7 @@ class Arguments:
         Raises:
             InvalidInputError: with the name of the array.
         """
-        written = written_fields(program)
-        for key in sorted(written & set(self.arrays)):
+        for key in sorted(program.written & set(self.arrays)):
             if key not in self.on_gpu and not self.arrays[key].flags.writeable:
                 raise InvalidInputError(
                     f"{self.name} writes into {key}, which is read-only: pass a copy"
@@ -105,7 +104,7 @@ class Arguments:
         return np.ascontiguousarray(self.arrays[key])
 
     def take_results(
-        self, arrays: Mapping[str, Any], places: Mapping[str, Any], written: set[str]
+        self, arrays: Mapping[str, Any], places: Mapping[str, Any], written: Set[str]
     ) -> dict[str, Any]:
         """Bring what `contiguous` gave as places to the caller's arrays.
 
@@ -136,7 +135,7 @@ class Arguments:
         """Write the final values of an argument into the caller's array."""
         self.arrays[key][...] = values
 
-    def give_back(self, written: set[str]) -> None:
+    def give_back(self, written: Set[str]) -> None:
         """Bring what was written to arrays that are not in the host's memory."""
         for key in written & set(self.arrays):
             given = self.given[key]
@@ -148,17 +147,6 @@ class Arguments:
     ) -> Any:
         """Return what the call returns: the caller's arrays as they are, new ones as arrays."""
         return _returned(self, lowered.result, arrays, scalars)
-
-
-def written_fields(program: ir.Program) -> set[str]:
-    """Return the names of the fields that a program writes."""
-    found: set[str] = set()
-    for s in ir.walk(program.body):
-        if isinstance(s, ir.Assign):
-            found.add(s.field)
-        if isinstance(s, ir.Permute):
-            found.update(s.fields)
-    return found
 
 
 def _as_array(program: str, name: str, value: Any) -> Array | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cpufree.arguments import Count
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
 from cpufree.compiler.front.lowering import Lowered, lower
@@ -104,7 +104,7 @@ class Program:
         arguments.to_host()
         with np.errstate(all="ignore"):
             arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
-        arguments.give_back(written_fields(lowered.program))
+        arguments.give_back(lowered.program.written)
         return arguments.returned(lowered, arrays, scalars)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -192,7 +192,7 @@ class Program:
                 run = self._cpu_run(arguments, lowered, asked, team)
                 self.pes = run.pes
                 laps.lap("build")
-                written = written_fields(run.program)
+                written = run.program.written
                 launch = partial(run.run, arguments.arrays, lowered, written, seconds, watch, laps)
             return self._finish(launch, arguments, lowered, watch, laps)
 
@@ -226,7 +226,7 @@ class Program:
         if ran.stopped:
             return None
         if self.engine != "cuda_p2p":
-            arguments.give_back(written_fields(lowered.program))
+            arguments.give_back(lowered.program.written)
         return arguments.returned(lowered, ran.arrays, ran.scalars)
 
     def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpufree import device_arrays
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.blocks import BlockPlan, tile_memory
 from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.grid import GridKernel, returned_fields
@@ -106,7 +106,7 @@ class GpuRun:
         check_faults(program, np.array(faults))
         if stopped or watch.interrupted or watch.error is not None:
             return Ran({}, {}, seconds, True)
-        written = written_fields(program)
+        written = program.written
         out = {key: arguments.contiguous(key, copy_values=False) for key in arguments.arrays}
         arrays, scalars = results_of(
             program,

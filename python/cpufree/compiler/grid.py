@@ -21,7 +21,6 @@ from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
-from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
@@ -167,7 +166,7 @@ def stream_kernel(
     plan = stream_plan(groups, pes, kept, multiprocessors, turns, strip, chunks)
     ghosts = ghosts_in_rounds(groups, plan.rounds, plan.turns)
     around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in ghosts.items()}
-    changed = touched_fields(groups.body) - register_fields(groups, set(kept))
+    changed = ir.touched_fields(groups.body) - register_fields(groups, set(kept))
     layout = RoundLayout(groups, pes, around, changed)
     return GridKernel(groups, layout, emit_streams(groups, layout, set(kept), plan))
 

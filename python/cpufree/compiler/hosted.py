@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.hosted import emit_hosted
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.front.lowering import Lowered
@@ -94,7 +94,7 @@ class HostedRun:
         load(self.on_gpus, layout, arguments, self.lowered)
         seconds, faults = self.on_gpus.run(wait_limit)
         check_faults(self.program, np.array(faults))
-        written = written_fields(self.program)
+        written = self.program.written
         out = {key: arguments.contiguous(key, copy_values=False) for key in arguments.arrays}
         results = np.zeros(len(self.program.variables) + 2 * len(self.program.fields), np.int64)
         results[len(self.program.variables) :] = [*self.storage, *self.places]

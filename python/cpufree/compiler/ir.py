@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from cpufree.compiler.ir_expressions import (
@@ -37,7 +38,8 @@ __all__ = [
     "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group", "Halo", "If",
     "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal", "Read",
     "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
-    "WaitSignal", "blocks", "children", "reads", "walk", "with_blocks", "with_reads",
+    "WaitSignal", "blocks", "children", "reads", "touched_fields", "walk", "with_blocks",
+    "with_reads",
 ]  # fmt: skip
 
 TYPES = ("bool", "int32", "int64", "float32", "float64")
@@ -295,6 +297,11 @@ class Program:
         """Return the field of a name."""
         return next(f for f in self.fields if f.name == name)
 
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The names of the fields that the program writes."""
+        return frozenset(touched_fields(self.body))
+
 
 def blocks(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """Return the lists of statements inside a statement."""
@@ -323,3 +330,14 @@ def walk(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from (stage.work for stage in statement.stages)
         for block in blocks(statement):
             yield from walk(block)
+
+
+def touched_fields(body: tuple[Statement, ...]) -> set[str]:
+    """Return the fields that statements write, or whose storage they change."""
+    found: set[str] = set()
+    for s in walk(body):
+        if isinstance(s, Assign):
+            found.add(s.field)
+        if isinstance(s, Permute):
+            found.update(s.fields)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class Run:
         self,
         arguments: Mapping[str, Array],
         values: Any,
-        written: set[str],
+        written: Set[str],
         wait_limit: float,
         watch: Watch,
         laps: Laps,
@@ -155,7 +155,7 @@ def check_faults(program: ir.Program, faults: npt.NDArray[np.int64]) -> None:
 def results_of(
     program: ir.Program,
     arguments: Mapping[str, Any],
-    written: set[str],
+    written: Set[str],
     results: npt.NDArray[np.int64],
     unload: Callable[[ir.Field, Any], None],
     wanted: Collection[str] | None = None,

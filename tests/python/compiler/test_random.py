@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from random_programs import WRITERS, program_of, random_arguments
 
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.front.lowering import Lowered, lower
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
@@ -108,9 +108,9 @@ def test_random_programs_are_compiled_as_python_runs_them(folder: Path) -> None:
             expected = as_tuple(program.function(*plain))
             given_ = Arguments.of(program.signature, program.name, ours, {})
             ran = Run(kernel, 1 + k % 4).run(
-                given_.arrays, lowered, written_fields(kernel.program), 30.0, Watch(None), Laps()
+                given_.arrays, lowered, kernel.program.written, 30.0, Watch(None), Laps()
             )
-            given_.give_back(written_fields(lowered.program))
+            given_.give_back(lowered.program.written)
             found = as_tuple(given_.returned(lowered, ran.arrays, ran.scalars))
             assert_same(f"{1 + k % 4} PEs, {text}", plain, ours)
             assert_same(f"{1 + k % 4} PEs, {text}, result", expected, found)

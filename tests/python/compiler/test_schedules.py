@@ -12,7 +12,7 @@ from generated_runs import UnderSchedules, UnderThreadSanitizer
 from grid_programs import as_tuple, assert_same, case, copies, plainly
 
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit import emit
 from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.grid import (
@@ -79,9 +79,9 @@ def _check(name: str, way: str, make_runner: Any) -> None:
         text = emit(made)
         runner = make_runner(made, len(text.numbers))
         run = _Rows(Kernel(made, text, Built(0, Path(), False)), PES, runner)
-        ran = run.run(given.arrays, lowered, written_fields(made), 30.0, Watch(None), Laps())
+        ran = run.run(given.arrays, lowered, made.written, 30.0, Watch(None), Laps())
         arrays, scalars = ran.arrays, ran.scalars
-        given.give_back(written_fields(lowered.program))
+        given.give_back(lowered.program.written)
     else:
         kernel = _kernel(way, lowered)
         runner = make_runner(kernel.program, 0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.build import build
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.grid import (
@@ -135,4 +135,4 @@ def run_kernel(
         for pe, heap in enumerate(heaps):
             layout.unload(f, array, heap, pe)
 
-    return results_of(made, arguments.arrays, written_fields(made), results, unload)
+    return results_of(made, arguments.arrays, made.written, results, unload)

@@ -14,13 +14,12 @@ from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import GridText
 from cpufree.compiler.emit.resident import Tiles
 from cpufree.compiler.layout import RoundLayout
-from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.rounds import Rounds, first_boxes
 
 
 def changed_fields(program: ir.Program, plan: BlockPlan) -> list[str]:
     """Return the fields with tiles that a program writes, or whose storage it changes."""
-    touched = touched_fields(program.body)
+    touched = ir.touched_fields(program.body)
     return [f.name for f in program.fields if f.name in touched and f.name in plan.offsets]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.fusion import Reach, covers, left_valid, reaches_of
-from cpufree.compiler.passes.halos import Valid, both, permute, touched_fields, widths
+from cpufree.compiler.passes.halos import Valid, both, permute, widths
 from cpufree.compiler.passes.rows import row_reads, written
 from cpufree.errors import EngineError
 
@@ -59,7 +59,7 @@ class _Check:
 
     def loop(self, s: ir.For | ir.Loop, fresh: Valid) -> Valid:
         """Follow a loop: its head is reached from before, from its end, and by continue."""
-        touched = touched_fields(s.body)
+        touched = ir.touched_fields(s.body)
         exits = any(isinstance(x, ir.Break | ir.Continue) for x in ir.walk(s.body))
         reads = self.reads
         head = {n: Reach() if exits and n in touched else r for n, r in fresh.items()}

@@ -102,7 +102,7 @@ class _Halos:
         has_exits = any(isinstance(x, ir.Break | ir.Continue) for x in ir.walk(s.body))
         head = dict(valid)
         if has_exits:
-            touched = touched_fields(s.body)
+            touched = ir.touched_fields(s.body)
             head = {n: Reach() if n in touched else r for n, r in head.items()}
         first = self.channel
         while True:
@@ -133,17 +133,6 @@ class _Halos:
         self.channel += 1
         channel = self.channel - 1
         return [ir.Put(channel, tuple(halos)), ir.Wait(channel, tuple(halos)), s]
-
-
-def touched_fields(body: tuple[ir.Statement, ...]) -> set[str]:
-    """Return the fields that statements write, or whose storage they change."""
-    found: set[str] = set()
-    for s in ir.walk(body):
-        if isinstance(s, ir.Assign):
-            found.add(s.field)
-        if isinstance(s, ir.Permute):
-            found.update(s.fields)
-    return found
 
 
 def permute(s: ir.Permute, valid: Valid) -> None:

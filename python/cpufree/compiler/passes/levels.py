@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.rounds import Rounds
 from cpufree.compiler.passes.tiles import NotOnChip, offsets
 
@@ -139,7 +138,7 @@ def chain_of(program: ir.Program, rounds: Rounds, turns: int, in_registers: set[
 class _Maker:
     def __init__(self, program: ir.Program, rounds: Rounds, in_registers: set[str]) -> None:
         self.program, self.rounds, self.in_registers = program, rounds, in_registers
-        self.changed = touched_fields(program.body)
+        self.changed = ir.touched_fields(program.body)
         self.holds = {f.name: f.name for f in program.fields}
         self.now: dict[str, Version] = {}
         self.found = Chain()

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import elements
-from cpufree.compiler.passes.halos import touched_fields
 from cpufree.compiler.passes.rows import Work, is_by_rows, written
 from cpufree.errors import EngineError
 
@@ -213,7 +212,7 @@ class _Walk:
     def loop(self, s: ir.For | ir.Loop, stale: Stale) -> tuple[ir.Statement, Stale]:
         """Follow a loop. Its head is reached from its end, too; a break may leave all stale."""
         has_exits = any(isinstance(x, ir.Break | ir.Continue) for x in ir.walk(s.body))
-        head = stale | touched_fields(s.body) if has_exits else stale
+        head = stale | ir.touched_fields(s.body) if has_exits else stale
         while True:
             body, after = self.block(s.body, head)
             if after <= head:

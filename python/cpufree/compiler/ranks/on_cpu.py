@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments, written_fields
+from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.build import build
 from cpufree.compiler.launch import aligned_heap, check_faults, results_of, scalar_table
 from cpufree.compiler.passes import add_temporaries, fuse
@@ -141,6 +141,6 @@ class RanksOnCpu:
 
 def touched_fields(ranks: Ranks, program: ir.Program) -> set[str]:
     """Return the fields that a rank writes, or that others write."""
-    found = written_fields(program)
+    found = set(program.written)
     found |= {r.region.field for of_rank in ranks.sends for r in of_rank if r.region is not None}
     return found | {s.region.field for s in ir.walk(program.body) if isinstance(s, ir.Get)}
