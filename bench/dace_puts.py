@@ -26,7 +26,7 @@ from cpufree import env
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.layout import PUTS
-from cpufree.compiler.ranks.on_gpu import RanksOnGpus
+from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.engines import gpus
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
@@ -35,7 +35,7 @@ from cpufree.laps import Laps
 def measure(file: Path, devices: list[int], puts: str) -> dict[str, Any]:
     """Return the record of one way."""
     _, ranks, points = points_of(file)
-    kernel = RanksOnGpus(routes.from_json(file.read_text()), devices, puts=puts)
+    kernel = gpu_runner_of_ranks(routes.from_json(file.read_text()), devices, puts=puts)
     of = halo_columns_of(points, 2)
     given = [Arguments("halo_columns", of(r, ranks)) for r in range(ranks)]
     watch = Watch(None)

@@ -38,8 +38,9 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.host_messages import WAYS
-from cpufree.compiler.ranks.hosted import RanksByHost
-from cpufree.compiler.ranks.on_gpu import RanksOnGpus
+from cpufree.compiler.ranks.hosted import hosted_runner_of_ranks
+from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
+from cpufree.compiler.runner import Runner
 from cpufree.engines import gpus
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
@@ -105,7 +106,7 @@ def ranks_seconds(
     """Return the seconds of a run, by steps; and of the compilation."""
     program = routes.from_json(file.read_text())
     begin = time.perf_counter()
-    kernel = RanksOnGpus(program, devices, roles)
+    kernel = gpu_runner_of_ranks(program, devices, roles)
     compiled = time.perf_counter() - begin
     watch = Watch(None)
     of = CASES[name][0](points, 2)
@@ -128,12 +129,13 @@ def discrete_seconds(
     of = CASES[name][0](points, 2)
     given = [Arguments(name, of(r, ranks)) for r in range(ranks)]
     data = {f.name: np.arange(f.shape[0]) for f in program.fields if f.role == "constant"}
-    made: dict[int, RanksByHost] = {}
+    made: dict[int, Runner] = {}
 
     def seconds(steps: int) -> float:
+        scalars = {"TSTEPS": steps + 1}
         if steps not in made:
-            made[steps] = RanksByHost(program, devices, {"TSTEPS": steps + 1}, way)
-        return made[steps].run(given, data, WAIT).seconds
+            made[steps] = hosted_runner_of_ranks(program, devices, scalars, way)
+        return made[steps].run(given, data, scalars, WAIT, Watch(None), Laps()).seconds
 
     return seconds
 

@@ -94,15 +94,15 @@ def ours(program: Any, args: tuple[Any, ...], pes: int) -> dict[str, Any]:
     program.run(args, pes=pes, wait_limit=5)
     first = time.perf_counter() - begin
     seconds = median(lambda: program.run(args, pes=pes, wait_limit=5), lambda: None)
-    run = next(reversed(program._gpu_runs.values()))
+    engine = next(reversed(program._gpu_runs.values())).engine
     return {
         "seconds": seconds,
         "first_call": first,
         "timings": dict(program.timings),
         "pes": program.pes,
-        "blocks": run.blocks,
-        "barriers": run.kernel.text.barriers,
-        "on_chip": run.kernel.text.on_chip is not None,
+        "blocks": engine.blocks,
+        "barriers": engine.kernel.text.barriers,
+        "on_chip": engine.kernel.text.on_chip is not None,
     }
 
 
@@ -111,7 +111,7 @@ def hosted(program: Any, args: tuple[Any, ...], devices: list[int]) -> dict[str,
     run = HostedRun(program, args, devices)
     run.run(20.0)
     seconds = statistics.median([run.run(20.0) for _ in range(3)])
-    return {"kernel": seconds, "gpus": len(run.devices), "kernels": len(run.text.groups)}
+    return {"kernel": seconds, "gpus": len(run.devices), "kernels": len(run.text.kernels)}
 
 
 def rivals(

@@ -25,7 +25,7 @@ from gpu_program_cases import THREE_D, arguments, find
 
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.tiles import SweepOptions
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
+from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of
 from cpufree.compiler.grid import (
     GridKernel,
     grid_groups,
@@ -122,10 +122,11 @@ def measured(name: str, n: int, device: int) -> dict[str, Any]:
     for label in (*WAYS, *ON_CHIP, *ROUNDS):
         try:
             kernel, call, lowered = kernel_of(name, n, label, multiprocessors_of([device]))
-            run = GpuRun(kernel, [device])
-            times = [run.run(call, lowered, 5.0, Watch(None), Laps()).seconds for _ in range(3)]
+            run = gpu_runner(kernel, [device], ())
+            given = [call], lowered.data, lowered.scalars
+            times = [run.run(*given, 5.0, Watch(None), Laps()).seconds for _ in range(3)]
             found[label] = round(1e6 * min(times) / steps, 3)
-            run.on_gpus = None
+            del run  # and its memory
         except Exception as error:
             found[label] = f"{type(error).__name__}: {error}"[:200]
     return found
@@ -139,7 +140,7 @@ def measured_hosted(name: str, n: int, device: int) -> dict[str, Any]:
         try:
             run = HostedRun(find(name), arguments(name, n, steps), [device], WAYS[label])
             found[label] = round(1e6 * min(run.run(20.0) for _ in range(3)) / steps, 3)
-            run.on_gpus = None
+            del run
         except Exception as error:
             found[label] = f"{type(error).__name__}: {error}"[:200]
     return found

@@ -32,6 +32,8 @@ class Arguments:
         self.arrays: dict[str, Array] = {}
         self.lowered: dict[str, Any] = {}
         self.on_gpu: set[str] = set()
+        self.brought: set[str] = set()
+        """The names of arrays on a GPU whose values `to_host` has brought."""
         for key, value in given.items():
             if device_arrays.cuda_device(value) is not None:
                 self.on_gpu.add(key)
@@ -96,6 +98,8 @@ class Arguments:
         """Bring the values of arrays on GPUs, for what runs on the CPU."""
         for key in self.on_gpu & set(self.arrays):
             self.arrays[key] = np.array(device_arrays.copy_to_host(self.given[key], key))
+        self.brought |= self.on_gpu
+        self.on_gpu = set()
 
     def contiguous(self, key: str, copy_values: bool = True) -> Any:
         """Return an array where it lies, or one without gaps in its place."""
@@ -115,6 +119,7 @@ class Arguments:
         owners = {id(place): key for key, place in places.items()}
         for key in written & set(places):
             self._accept(key, places[key])
+        self.give_back(written)
         found = {}
         for name, array in arrays.items():
             owner = owners.get(id(array))
@@ -131,16 +136,10 @@ class Arguments:
         elif device_arrays.address(values) != device_arrays.address(self.given[key]):
             device_arrays.assign(self.given[key], values)
 
-    def deliver(self, key: str, values: Array) -> None:
-        """Write the final values of an argument into the caller's array."""
-        self.arrays[key][...] = values
-
     def give_back(self, written: Set[str]) -> None:
-        """Bring what was written to arrays that are not in the host's memory."""
-        for key in written & set(self.arrays):
-            given = self.given[key]
-            if device_arrays.cuda_device(given) is not None:
-                device_arrays.copy_into(given, self.arrays[key])
+        """Bring what was written to the arrays that `to_host` has brought."""
+        for key in written & self.brought & set(self.arrays):
+            device_arrays.copy_into(self.given[key], self.arrays[key])
 
     def returned(
         self, lowered: Lowered, arrays: Mapping[str, Array], scalars: Mapping[str, Any]

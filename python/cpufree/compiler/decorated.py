@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
 from cpufree.compiler.front.lowering import Lowered, lower
 from cpufree.compiler.front.source import Source
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of, tile_memory_of
+from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of, tile_memory_of
 from cpufree.compiler.grid import (
     chosen_kernel,
     grid_groups,
@@ -26,12 +25,13 @@ from cpufree.compiler.grid import (
     sparing_kernel,
 )
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.launch import Kernel, Ran, Run, kernel_of, passes
-from cpufree.compiler.layout import choose_pes, most_pes
+from cpufree.compiler.launch import Kernel, cpu_runner, kernel_of, passes
+from cpufree.compiler.layout import Layout, choose_pes, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.place import Place, place
-from cpufree.compiler.processes import ProcessRun, kernel_in_processes
+from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
+from cpufree.compiler.runner import Ran, Runner
 from cpufree.distributed import Team
 from cpufree.engines import core
 from cpufree.engines.asked import Asked
@@ -47,12 +47,29 @@ from cpufree.progress_bar import ProgressBar
 _MOST_KERNELS = 64  # of a program that a process remembers
 _MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
 GpusLike: TypeAlias = "str | Sequence[int]"
+Progress: TypeAlias = ProgressLike
+
+
+@dataclass
+class LastCall:
+    """How a program's last call went."""
+
+    engine: str = ""
+    pes: int = 0
+    devices: list[int] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
 
 
 class Program:
     """A function whose calls run as one persistent kernel, with the results of NumPy."""
 
     is_cpufree_program = True
+    engine = property(lambda self: self._last.engine, doc="Engine of the last call.")
+    pes = property(lambda self: self._last.pes, doc="PEs of the last call.")
+    devices = property(
+        lambda self: self._last.devices, doc="GPUs of the last call, one for each PE."
+    )
+    timings = property(lambda self: self._last.timings, doc="Seconds of the last call, by part.")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         require_numpy()
@@ -63,17 +80,10 @@ class Program:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__wrapped__ = function
-        self.timings: dict[str, float] = {}
-        """Seconds of the last call, by what they were spent on."""
-        self.pes = 0
-        """PEs of the last call."""
-        self.engine = ""
-        """Engine of the last call."""
-        self.devices: list[int] = []
-        """GPUs of the last call, one for each PE."""
+        self._last = LastCall()
         self._kernels: dict[str, Kernel] = {}
         self._remembered = Remembered(self.source, lower)
-        self._gpu_runs: dict[tuple[Any, ...], GpuRun] = {}
+        self._gpu_runs: dict[tuple[Any, ...], Runner] = {}
 
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
         """Return the intermediate representation for the types of these arguments."""
@@ -131,7 +141,7 @@ class Program:
         pes: Count = "auto",
         gpus: GpusLike = "auto",
         wait_limit: float | None = None,
-        progress: ProgressLike = None,
+        progress: Progress = None,
     ) -> Any:
         """Call the program with options.
 
@@ -170,8 +180,7 @@ class Program:
         """
         laps = Laps()
         env = Env.read()
-        limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
-        seconds = WAIT_SECONDS if limit is None else limit
+        seconds = wait_seconds(wait_limit, env)
         asked = Asked(engine, gpus, pes)
         named = env.engine if engine == "auto" else engine
         team = team_for(named, asked) if named == "cpu_processes" else None
@@ -180,57 +189,58 @@ class Program:
             lowered = self._lowered(arguments)
             arguments.check(lowered.program)
             laps.lap("lower")
-            watch = Watch(progress)
             where = place(asked, env, lowered.program, arguments.near)
-            self.engine, self.devices = where.engine, []
             if where.engine == "cuda_p2p":
-                gpu_run = self._gpu_run(lowered, where)
-                self.pes, self.devices = gpu_run.layout.slabs.pes, gpu_run.devices
-                laps.lap("build")
-                launch = partial(gpu_run.run, arguments, lowered, seconds, watch, laps)
+                runner = self._gpu_runner(lowered, where)
             else:
-                run = self._cpu_run(arguments, lowered, asked, team)
-                self.pes = run.pes
-                laps.lap("build")
-                written = run.program.written
-                launch = partial(run.run, arguments.arrays, lowered, written, seconds, watch, laps)
-            return self._finish(launch, arguments, lowered, watch, laps)
+                runner = self._cpu_runner(arguments, lowered, asked, team)
+            laps.lap("build")
+            values = lowered.data, lowered.scalars
+            ran = self._watched(runner, [arguments], values, seconds, progress, laps)
+            if ran.stopped:
+                return None
+            return arguments.returned(lowered, ran.arrays[0], ran.scalars[0])
 
-    def _cpu_run(
-        self, arguments: Arguments, lowered: Lowered, asked: Asked, team: Team | None
-    ) -> Run:
-        """Return a run on the CPU engine: in this process, or in all of a team."""
-        arguments.to_host()
-        if team is not None:
-            given = arguments.arrays, lowered.scalars, lowered.data
-            return ProcessRun(kernel_in_processes(team, lowered.program, *given), team)
-        kernel = self._kernel(lowered)
-        return Run(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes))
-
-    def _finish(
+    def _watched(
         self,
-        launch: Callable[[], Ran],
-        arguments: Arguments,
-        lowered: Lowered,
-        watch: Watch,
+        runner: Runner,
+        given: list[Arguments],
+        values: tuple[Mapping[str, Any], Mapping[str, Any]],
+        seconds: float,
+        progress: Progress,
         laps: Laps,
-    ) -> Any:
-        """Run a kernel; write the arrays and return the result where it has ended well."""
+    ) -> Ran:
+        """Run a program, and note how the call went.
+
+        `values` are those of its constants, and of its scalars.
+        """
+        engine, watch = runner.engine, Watch(progress)
+        self._last = last = LastCall(engine.name, runner.layout.pes, list(engine.devices))
         with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
-            ran = launch()
-        self.timings = {**laps.seconds, "kernel": ran.seconds}
+            ran = runner.run(given, *values, seconds, watch, laps)
+        last.timings = {**laps.seconds, "kernel": ran.seconds}
         if watch.error is not None:
             raise watch.error
         if watch.interrupted:
             raise KeyboardInterrupt
-        if ran.stopped:
-            return None
-        if self.engine != "cuda_p2p":
-            arguments.give_back(lowered.program.written)
-        return arguments.returned(lowered, ran.arrays, ran.scalars)
+        return ran
 
-    def _gpu_run(self, lowered: Lowered, where: Place) -> GpuRun:
-        """Return the kernel for a lowered program on GPUs; the last ones keep their memory."""
+    def _cpu_runner(
+        self, arguments: Arguments, lowered: Lowered, asked: Asked, team: Team | None
+    ) -> Runner:
+        """Return what runs a program on the CPU engine: in this process, or in all of a team."""
+        arguments.to_host()
+        kept = returned_fields(lowered.result)
+        if team is not None:
+            given = arguments.arrays, lowered.scalars, lowered.data
+            kernel = kernel_in_processes(team, lowered.program, *given)
+            layout = Layout(kernel.program, team.size)
+            return Runner(layout, Processes(layout, kernel, team), kept)
+        kernel = self._kernel(lowered)
+        return cpu_runner(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes), kept)
+
+    def _gpu_runner(self, lowered: Lowered, where: Place) -> Runner:
+        """Return what runs a lowered program on GPUs; the last ones keep their memory."""
         kept = returned_fields(lowered.result)
         key = (lowered.key, tuple(sorted(kept)), tuple(where.devices))
         found = self._gpu_runs.pop(key, None)
@@ -241,10 +251,10 @@ class Program:
             devices = where.devices[: most_pes(made, len(where.devices))]
             size = multiprocessors_of(devices), tile_memory_of(devices)
             try:
-                found = GpuRun(chosen_kernel(made, len(devices), kept, *size), devices)
+                found = gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)
             except OutOfMemoryError:  # second copies of arrays save time, and take memory
                 kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
-                found = GpuRun(kernel, devices)
+                found = gpu_runner(kernel, devices, kept)
         self._gpu_runs[key] = found
         return found
 
@@ -262,6 +272,18 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<cpufree.program {self.name}{self.signature}>"
+
+
+def wait_seconds(wait_limit: float | None, env: Env) -> float:
+    """Return how long a PE may wait for another one, asked for by a call, or by the environment.
+
+    Raises
+    ------
+    InvalidInputError
+        The call's limit is wrong.
+    """
+    limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
+    return WAIT_SECONDS if limit is None else limit
 
 
 def program(function: Callable[..., Any]) -> Program:

@@ -6,26 +6,29 @@ layout of memory. Loops whose turns are alike are recorded once as a graph over 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.emit.hosted import emit_hosted
+from cpufree.compiler.emit.hosted import Kernels, emit_hosted, values_of
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.front.lowering import Lowered
-from cpufree.compiler.gpu_run import address_of, copies_out, hold, load, multiprocessors_of
+from cpufree.compiler.gpu_run import GpuMemory, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars
-from cpufree.compiler.launch import check_faults, results_of, scalar_bytes
 from cpufree.compiler.layout import GridLayout, most_pes
 from cpufree.compiler.passes import exchange
 from cpufree.compiler.passes.accesses import elements, scalar_accesses
 from cpufree.compiler.passes.rows import scalars_read
+from cpufree.compiler.runner import Outcome, Runner, Words, scalar_bytes
 from cpufree.engines import core
+from cpufree.engines.watch import Watch
 from cpufree.errors import UnsupportedError
+from cpufree.laps import Laps
 
 LEAST_COMMANDS = 48
 """Of a graph: launching one takes as long as several of its kernels."""
@@ -43,6 +46,29 @@ class Segment:
 
     commands: list[Command] = field(default_factory=list)
     repeats: int = 1
+
+
+class HostDriven(GpuMemory):
+    """Kernels on GPUs that the host launches, as a recording says."""
+
+    name = "host-driven"
+
+    def __init__(
+        self, recording: Recording, text: str, kernels: int, devices: Sequence[int], threads: int
+    ) -> None:
+        layout, self.left = recording.layout, recording.left
+        on_gpus = core.load_for_programs().make_hosted_program(
+            text, kernels, list(devices), layout.size, threads
+        )
+        super().__init__(layout, devices, on_gpus)
+        segments = [(s.commands, s.repeats) for s in recording.segments]
+        on_gpus.prepare(segments, bytes(recording.arguments), recording.size)
+
+    def launch(self, scalars: Words, results: int, wait_limit: float, watch: Watch) -> Outcome:
+        """Run; the scalars are those of the recording."""
+        seconds, faults = self.on_gpus.run(wait_limit)
+        found = np.array(self.left * (results // len(self.left)), np.int64)
+        return Outcome(float(seconds), watch.ends, found, np.array(faults, np.int64))
 
 
 class HostedRun:
@@ -64,76 +90,37 @@ class HostedRun:
         """
         self.arguments = Arguments.of(program.signature, program.name, args, {})
         self.lowered: Lowered = program._lowered(self.arguments)
-        self.kept = returned_fields(self.lowered.result)
-        made = grid_groups(self.lowered.program, self.kept)
-        devices = devices[: most_pes(made, len(devices))]
-        self.program, self.devices = exchange(made), devices
-        self.layout = GridLayout(made, len(devices))
-        multiprocessors = multiprocessors_of(devices)
-        self.text = emit_hosted(made, self.layout, self.kept, multiprocessors, options)
-        recorded = _Recorder(self)
-        recorded.block(self.program.body)
-        recorded.flush()
-        self.storage, self.places = recorded.storage, recorded.places
-        self.on_gpus: Any = core.load_for_programs().make_hosted_program(
-            self.text.text,
-            len(self.text.groups),
-            devices,
-            self.layout.size,
-            self.text.threads,
-        )
-        hold(self)
-        self.on_gpus.prepare(
-            [(s.commands, s.repeats) for s in recorded.segments], bytes(recorded.arguments),
-            recorded.size,
-        )  # fmt: skip
+        kept = returned_fields(self.lowered.result)
+        made = grid_groups(self.lowered.program, kept)
+        self.devices = devices[: most_pes(made, len(devices))]
+        layout = GridLayout(made, len(self.devices))
+        multiprocessors = multiprocessors_of(self.devices)
+        self.text = emit_hosted(made, layout, kept, multiprocessors, options)
+        text, kernels = self.text.text, self.text.kernels
+        recording = _Whole(exchange(made), layout, self.lowered, kernels)
+        engine = HostDriven(recording, text, len(kernels), self.devices, options.threads)
+        self.runner = Runner(layout, engine, kept)
 
     def run(self, wait_limit: float = 60.0) -> float:
         """Load, run, and store into the caller's arrays; return the seconds of the run."""
-        arguments, layout = self.arguments, self.layout
-        load(self.on_gpus, layout, arguments, self.lowered)
-        seconds, faults = self.on_gpus.run(wait_limit)
-        check_faults(self.program, np.array(faults))
-        written = self.program.written
-        out = {key: arguments.contiguous(key, copy_values=False) for key in arguments.arrays}
-        results = np.zeros(len(self.program.variables) + 2 * len(self.program.fields), np.int64)
-        results[len(self.program.variables) :] = [*self.storage, *self.places]
-
-        def unload(f: ir.Field, array: Any) -> None:
-            self.on_gpus.store(copies_out(layout, f, address_of(array)))
-
-        arrays, _ = results_of(
-            self.program, out, written, results, unload, {*arguments.arrays, *self.kept}
-        )
-        arguments.take_results(arrays, out, written)
-        return float(seconds)
+        data, scalars = self.lowered.data, self.lowered.scalars
+        ran = self.runner.run([self.arguments], data, scalars, wait_limit, Watch(None), Laps())
+        return ran.seconds
 
 
-class _Recorder:
-    """Follows a program as the host would, and writes down what it would launch."""
+class Recording:
+    """What the host does, written down; no GPU is needed."""
 
-    def __init__(self, run: HostedRun) -> None:
-        self.program, self.layout, self.text = run.program, run.layout, run.text
-        self.scalars = Scalars(run.program, run.lowered)
-        self.names = [f.name for f in self.program.fields]
-        self.storage = list(range(len(self.names)))
-        self.places = list(range(len(self.names)))
+    def __init__(self, name: str, program: ir.Program, layout: GridLayout) -> None:
+        self.name, self.layout = name, layout
+        self.size = 8 * (len(program.fields) + max(1, len(values_of(program))))
+        """Bytes of the arguments of a launch."""
+        self.left = [0] * layout.results
+        """What the layout's results say of a program once it has run."""
         self.segments: list[Segment] = []
         self.commands: list[Command] = []
         self.arguments = bytearray()
-        self.known: dict[bytes, int] = {}
-        self.size = 8 * (len(self.names) + max(1, len(self.text.values)))
-        self.numbers = {group: k for k, group in enumerate(self.text.groups)}
-        self.depth = 0
-
-    def permute(self, s: ir.Permute) -> None:
-        """Have fields change their storage, or their values alone."""
-        storage, places = list(self.storage), list(self.places)
-        for name, source in zip(s.fields, s.sources, strict=True):
-            to, origin = self.names.index(name), self.names.index(source)
-            self.places[to] = places[origin]
-            if not s.values:
-                self.storage[to] = storage[origin]
+        self._known: dict[bytes, int] = {}
 
     def flush(self) -> None:
         """End a segment."""
@@ -141,59 +128,176 @@ class _Recorder:
             self.segments.append(Segment(self.commands))
         self.commands = []
 
-    def block(self, body: tuple[ir.Statement, ...]) -> None:
-        for s in body:
-            self.statement(s)
-
-    def statement(self, s: ir.Statement) -> None:
-        if any(True for _ in scalar_accesses(self.program, s)):
-            self.refuse("the host would wait for values of arrays")
-        if isinstance(s, ir.Group):
-            self.group(s)
-        elif isinstance(s, ir.Put):
-            self.exchange(s)
-        elif isinstance(s, ir.Set):
-            self.scalars.set(s)
-        elif isinstance(s, ir.Permute):
-            self.permute(s)
-        elif isinstance(s, ir.If):
-            self.block(s.then if self.scalars.truth(s) else s.otherwise)
-        elif isinstance(s, ir.For):
-            self.loop(s)
-        elif not isinstance(s, ir.Wait):
-            self.refuse(f"{type(s).__name__} is for loops that values of the run end")
+    def add(self, *commands: Command) -> None:
+        """Write down commands."""
+        self.commands += commands
         if len(self.commands) > MOST_COMMANDS:
             self.refuse("there is too much to be written down")
 
-    def refuse(self, why: str) -> None:
-        raise UnsupportedError(f"{self.program.name} has no host-driven variant: {why}")
+    def refuse(self, why: str) -> NoReturn:
+        """Say why there is no such variant."""
+        raise UnsupportedError(f"{self.name} has no host-driven variant: {why}")
+
+    def place_of(self, blob: bytes) -> int:
+        """Return where the arguments of a launch begin."""
+        if blob not in self._known:
+            self._known[blob] = len(self.arguments)
+            self.arguments += blob
+        return self._known[blob]
+
+    def loop(self, loops: Sequence[ir.For], follows: Sequence[Follower]) -> None:
+        """Write down the turns of a loop of all followers.
+
+        Where turns are alike, one round of them becomes a segment.
+        """
+        turns = [f.scalars.turns(s) for f, s in zip(follows, loops, strict=True)]
+        if len(set(map(len, turns))) != 1:
+            self.refuse("a loop has other turns on other ranks")
+
+        def turn(k: int) -> None:
+            for f, s, values in zip(follows, loops, turns, strict=True):
+                f.scalars.values[s.var] = np.int64(values[k])
+            self.bodies([f.block(s.body, 1) for f, s in zip(follows, loops, strict=True)])
+
+        done, total = 0, len(turns[0])
+        if total > 1 and not any(depends(s) for s in loops):
+            self.flush()
+            before = self.storage()
+            while done < total:
+                turn(done)
+                done += 1
+                if self.storage() == before and len(self.commands) >= LEAST_COMMANDS:
+                    break
+            self.segments.append(Segment(self.commands, total // done))
+            self.commands = []
+            done *= total // done
+        for k in range(done, total):
+            turn(k)
+        for f, s, values in zip(follows, loops, turns, strict=True):
+            if total:  # as the last turn leaves it, repeated or not
+                f.scalars.values[s.var] = np.int64(values[-1])
+
+    def bodies(self, runs: list[Iterator[ir.Statement]]) -> None:
+        """Write down a turn of a loop of all followers."""
+        raise NotImplementedError
+
+    def storage(self) -> Any:
+        """Return what turns that are alike leave as it was: where fields lie."""
+        return None
+
+
+class Follower:
+    """Follows a program as the host would."""
+
+    def __init__(self, recording: Recording, program: ir.Program, values: Any) -> None:
+        """`values` has those of the program's scalars."""
+        self.all, self.program = recording, program
+        self.scalars = Scalars(program, values)
+        self.offsets = [recording.layout.offsets[f.name] for f in program.fields]
+
+    def block(self, body: tuple[ir.Statement, ...], depth: int) -> Iterator[ir.Statement]:
+        """Write down statements; yield those at which ranks wait, and the outermost loops."""
+        for s in body:
+            if any(True for _ in scalar_accesses(self.program, s)):
+                self.all.refuse("the host would wait for values of arrays")
+            if isinstance(s, ir.If):
+                yield from self.block(s.then if self.scalars.truth(s) else s.otherwise, depth)
+            elif isinstance(s, ir.Finish) or (isinstance(s, ir.For) and depth == 0):
+                yield s
+            elif isinstance(s, ir.For):
+                for turn in self.scalars.turns(s):
+                    self.scalars.values[s.var] = np.int64(turn)
+                    yield from self.block(s.body, depth + 1)
+            elif isinstance(s, ir.Set):
+                self.scalars.set(s)
+            elif isinstance(s, ir.Group):
+                if any(isinstance(stage.work, ir.Reduce) for stage in s.stages):
+                    self.all.refuse("it has reductions")
+                self.group(s)
+            else:
+                self.statement(s)
 
     def group(self, s: ir.Group) -> None:
-        if any(isinstance(stage.work, ir.Reduce) for stage in s.stages):
-            self.refuse("it has reductions")
-        number = self.numbers[s]
-        offsets = [self.layout.offsets[self.names[k]] for k in self.places]
-        values = [scalar_bytes(self.scalars.values.get(n, 0), self.scalars.types[n])
-                  for n in self.text.values] or [bytes(8)]  # fmt: skip
-        blob = np.array(offsets, np.int64).tobytes() + b"".join(values)
-        if blob not in self.known:
-            self.known[blob] = len(self.arguments)
-            self.arguments += blob
-        for pe in range(self.layout.slabs.pes):
-            self.commands.append([LAUNCH, pe, number, self.text.blocks[number], self.known[blob]])
+        """Write down a sweep."""
+        raise NotImplementedError
 
-    def exchange(self, s: ir.Put) -> None:
+    def statement(self, s: ir.Statement) -> None:
+        """Write down another statement, or refuse it."""
+        raise NotImplementedError
+
+    def launch(self, pes: Sequence[int], kernel: int, blocks: int, offsets: list[int]) -> None:
+        """Write down launches of a kernel, for fields at these offsets."""
+        values = [
+            scalar_bytes(self.scalars.values.get(name, 0), kind)
+            for name, kind in values_of(self.program).items()
+        ] or [bytes(8)]
+        place = self.all.place_of(np.array(offsets, np.int64).tobytes() + b"".join(values))
+        self.all.add(*([LAUNCH, pe, kernel, blocks, place] for pe in pes))
+
+
+class _Whole(Recording, Follower):
+    """A program whose rows are divided among PEs, which all do the same."""
+
+    def __init__(
+        self,
+        program: ir.Program,
+        layout: GridLayout,
+        values: Any,
+        kernels: Kernels,
+    ) -> None:
+        Recording.__init__(self, program.name, program, layout)
+        Follower.__init__(self, self, program, values)
+        self.kernels = kernels
+        self.names = [f.name for f in program.fields]
+        self.stored = list(range(len(self.names)))
+        self.places = list(range(len(self.names)))
+        self.bodies([self.block(program.body, 0)])
+        self.flush()
+        self.left = [0] * len(program.variables) + self.stored + self.places
+
+    def bodies(self, runs: list[Iterator[ir.Statement]]) -> None:
+        for s in runs[0]:
+            assert isinstance(s, ir.For)
+            self.loop([s], [self])
+
+    def storage(self) -> Any:
+        return self.stored, self.places
+
+    def group(self, s: ir.Group) -> None:
+        offsets = [self.offsets[k] for k in self.places]
+        self.launch(range(self.layout.slabs.pes), *self.kernels[s], offsets)
+
+    def statement(self, s: ir.Statement) -> None:
+        if isinstance(s, ir.Put):
+            self._exchange(s)
+        elif isinstance(s, ir.Permute):
+            self._permute(s)
+        elif not isinstance(s, ir.Wait):
+            self.refuse(f"{type(s).__name__} is for loops that values of the run end")
+
+    def _permute(self, s: ir.Permute) -> None:
+        """Have fields change their storage, or their values alone."""
+        stored, places = list(self.stored), list(self.places)
+        for name, source in zip(s.fields, s.sources, strict=True):
+            to, origin = self.names.index(name), self.names.index(source)
+            places[to] = self.places[origin]
+            if not s.values:
+                stored[to] = self.stored[origin]
+        self.stored, self.places = stored, places
+
+    def _exchange(self, s: ir.Put) -> None:
         """Write down the copies of halos, and that the PEs wait for one another around them."""
         slabs = self.layout.slabs
         copies = []
         for h in s.halos:
             f = self.program.field(h.field)
-            storage = self.program.fields[self.places[self.names.index(h.field)]]
-            base = self.layout.offsets[storage.name]
+            base = self.offsets[self.places[self.names.index(h.field)]]
             row = self.layout.strides(f)[0] * np.dtype(f.type).itemsize
             reach = self.layout.reach(f)
-            for pe in range(slabs.pes):
-                mine = self._rows(f, pe)
+            counts = [
+                hi - lo for lo, hi in (self.layout.own_rows(f, pe) for pe in range(slabs.pes))
+            ]
+            for pe, mine in enumerate(counts):
                 above, below = pe + 1, pe - 1
                 if h.below and (above < slabs.pes or h.periodic):
                     at = base + (reach.below + mine - h.below) * row
@@ -202,47 +306,11 @@ class _Recorder:
                 if h.above and (below >= 0 or h.periodic):
                     other = below % slabs.pes
                     at = base + reach.below * row
-                    to = base + (reach.below + self._rows(f, other)) * row
+                    to = base + (reach.below + counts[other]) * row
                     copies.append([COPY, pe, other, at, to, h.above * row])
         if copies:
             meet = [[MEET]] if slabs.pes > 1 else []
-            self.commands += [*meet, *copies, *meet]
-
-    def _rows(self, f: ir.Field, pe: int) -> int:
-        lo, hi = self.layout.slabs.bounds(pe)
-        return min(hi, f.shape[0]) - lo
-
-    def loop(self, s: ir.For) -> None:
-        """Write down the turns of a loop; where they are alike, one round of them as a segment."""
-        turns = self.scalars.turns(s)
-        alike = self.depth == 0 and not depends(s)
-        self.depth += 1
-        if alike and len(turns) > 1:
-            self._alike(s, turns)
-        else:
-            for turn in turns:
-                self.scalars.values[s.var] = np.int64(turn)
-                self.block(s.body)
-        self.depth -= 1
-
-    def _alike(self, s: ir.For, turns: range) -> None:
-        self.flush()
-        before, count = (list(self.storage), list(self.places)), 0
-        while count < len(turns):
-            self.scalars.values[s.var] = np.int64(turns[count])
-            self.block(s.body)
-            count += 1
-            if (self.storage, self.places) == before and len(self.commands) >= LEAST_COMMANDS:
-                break
-        left = len(turns) - count
-        repeats = 1 + left // count
-        self.segments.append(Segment(self.commands, repeats))
-        self.commands = []
-        for turn in turns[count * repeats :]:
-            self.scalars.values[s.var] = np.int64(turn)
-            self.block(s.body)
-        self.scalars.values[s.var] = np.int64(turns[-1])  # repeated or not
-        self.flush()
+            self.add(*meet, *copies, *meet)
 
 
 def depends(s: ir.For) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +87,11 @@ def choose_pes(program: ir.Program, asked: int | str, preset: int | None) -> int
 
 
 class Layout:
-    """Offsets in the heap of a PE, the same on all."""
+    """Offsets in the heap of a PE, the same on all; and which rows of arrays lie there.
+
+    The arrays are those of one caller, or of one for each rank: the `owner`, by number. What an
+    owner has lies on its PEs, from that of the same number on.
+    """
 
     def __init__(self, program: ir.Program, pes: int) -> None:
         self.program = program
@@ -105,7 +109,7 @@ class Layout:
         self.stop = self._reserve(_FLAG)
         for k, f in enumerate(self.program.fields):
             # Not all fields on the same lines of a cache's sets.
-            self.offsets[f.name] = self._reserve(self._bytes(f))
+            self.offsets[f.name] = self._reserve(self.bytes_of(f))
             self.size += _LINE * (2 * k % 32 + 1)
             self.size = aligned(self.size)
         for s in ir.walk(self.program.body):
@@ -143,7 +147,8 @@ class Layout:
         inner = self.inner(f)
         return tuple(math.prod(inner[k:]) for k in range(len(f.shape)))
 
-    def _bytes(self, f: ir.Field) -> int:
+    def bytes_of(self, f: ir.Field) -> int:
+        """Return the bytes that a PE keeps of a field."""
         return self.rows(f) * self.strides(f)[0] * np.dtype(f.type).itemsize
 
     def _add_channel(self, s: ir.Put) -> None:
@@ -190,42 +195,45 @@ class Layout:
             row += self.strides(f)[0] * np.dtype(f.type).itemsize
         return max(1, _CACHE // row)
 
-    # --- arrays of the host ---
+    @property
+    def results(self) -> int:
+        """Words that a program leaves: its variables, and which field lies where."""
+        return len(self.program.variables) + len(self.program.fields)
 
-    def view(self, f: ir.Field, heap: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return a field as it lies in a heap, ghosts and all."""
-        at, shape = self.offsets[f.name], (self.rows(f), *self.inner(f))
-        values = heap[at : at + self._bytes(f)].view(f.type).reshape(shape)
-        return values[..., : f.shape[-1]] if len(f.shape) > 1 else values
+    # --- arrays of the caller ---
 
-    def load(self, f: ir.Field, array: npt.NDArray[Any], heap: Any, pe: int) -> None:
-        """Write a field's values into the heap of a PE, those of ghosts too."""
-        view = self.view(f, heap)
+    @property
+    def pes(self) -> int:
+        """How many PEs there are."""
+        return self.slabs.pes
+
+    def program_of(self, owner: int) -> ir.Program:
+        """Return the program that works on the arrays of one of the callers: there is one."""
+        return self.program
+
+    def written(self, owner: int) -> Set[str]:
+        """Return the fields of a caller that are written."""
+        return self.program.written
+
+    def tables(self, owner: int) -> dict[int, npt.NDArray[np.int64]]:
+        """Return what lies in a heap besides fields before a run, by its place there."""
+        return {}
+
+    def faults_in(self, results: npt.NDArray[np.int64]) -> list[int]:
+        """Return the faults that a kernel leaves among its results: none, it has them apart."""
+        return []
+
+    def keeps_ghosts(self, f: ir.Field) -> bool:
+        """Return whether rows of a field have copies on other PEs, or around a ring."""
+        reach = self.reach(f)
+        return bool(reach.below or reach.above)
+
+    def own_rows(self, f: ir.Field, pe: int) -> tuple[int, int]:
+        """Return the first row of a field that a PE has, and the one behind its last one."""
         if not f.distributed:
-            view[...] = array
-            return
-        reach, n = self.reach(f), f.shape[0]
+            return 0, f.shape[0]
         lo, hi = self.slabs.bounds(pe)
-        hi = min(hi, n)
-        if lo >= hi:
-            return
-        view[reach.below : reach.below + hi - lo] = array[lo:hi]
-        for k in range(reach.below):
-            view[k] = array[(lo - reach.below + k) % n]
-        for k in range(reach.above):
-            view[reach.below + hi - lo + k] = array[(hi + k) % n]
-
-    def unload(self, f: ir.Field, array: npt.NDArray[Any], heap: Any, pe: int) -> None:
-        """Write the own rows of a PE into an array of all."""
-        view = self.view(f, heap)
-        if not f.distributed:
-            array[...] = view
-            return
-        lo, hi = self.slabs.bounds(pe)
-        hi = min(hi, f.shape[0])
-        below = self.reach(f).below
-        if lo < hi:
-            array[lo:hi] = view[below : below + hi - lo]
+        return lo, min(hi, f.shape[0])
 
 
 class GridLayout(Layout):
@@ -251,7 +259,7 @@ class GridLayout(Layout):
         self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
         self.first_field = self.size
         for f in self.program.fields:
-            self.offsets[f.name] = self._reserve(self._bytes(f))
+            self.offsets[f.name] = self._reserve(self.bytes_of(f))
 
     def queue(self, number: int) -> int:
         """Return the offset of a queue's counter."""
@@ -269,9 +277,11 @@ class GridLayout(Layout):
         return (*f.shape[1:-1], aligned(f.shape[-1] * size, _GPU_LINE) // size)
 
     def keeps_ghosts(self, f: ir.Field) -> bool:
-        """Return whether rows of a field have copies on other PEs, or around a ring."""
-        reach = self.reach(f)
-        return bool(reach.below or reach.above) and (self.slabs.pes > 1 or self.ring)
+        return super().keeps_ghosts(f) and (self.slabs.pes > 1 or self.ring)
+
+    @property
+    def results(self) -> int:
+        return super().results + len(self.program.fields)
 
     def number(self, key: Key) -> int:
         places = {
@@ -348,7 +358,7 @@ class RoundLayout(TileLayout):
         self.around = around
         super().__init__(program, pes, {}, tile_bytes)
         self.others = {
-            f.name: self._reserve(self._bytes(f)) for f in program.fields if f.name in changed
+            f.name: self._reserve(self.bytes_of(f)) for f in program.fields if f.name in changed
         }
 
     def reach(self, f: ir.Field) -> Reach:

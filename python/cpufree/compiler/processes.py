@@ -12,69 +12,67 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpufree.compiler import ir
-from cpufree.compiler.launch import Array, Kernel, Numbers, Run, kernel_of
-from cpufree.compiler.layout import choose_pes
+from cpufree.compiler.launch import Kernel, Threads, kernel_of
+from cpufree.compiler.layout import Layout, choose_pes
+from cpufree.compiler.runner import Outcome, Words
 from cpufree.distributed import Team
 from cpufree.engines.digests import digest
-from cpufree.engines.in_processes import following, require_one_machine
+from cpufree.engines.in_processes import require_one_machine
 from cpufree.engines.watch import Watch
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
 
 
-class ProcessRun(Run):
-    """One run of a kernel, whose PEs are in a process each; all call the same."""
+class Processes(Threads):
+    """A process for each PE, all of which call the same; heaps that all of them see."""
 
-    def __init__(self, kernel: Kernel, team: Team) -> None:
-        self.team = team
-        super().__init__(kernel, team.size)
+    name = "cpu_processes"
 
-    @property
-    def here(self) -> range:
-        """The PEs that this process runs."""
-        return range(self.team.rank, self.team.rank + 1)
+    def __init__(self, layout: Layout, kernel: Kernel, team: Team) -> None:
+        super().__init__(layout, kernel.built.address, kernel.numbers(layout))
+        self.team: Team = team
+        self._shared: Any = None
 
-    def _heaps(self) -> list[Array]:
-        size = self.layout.size
-        self._shared = load_core().ProgramHeaps(self.team, size)  # unmapped when this is gone
-        kind = ctypes.c_uint8 * size
-        return [np.ctypeslib.as_array(kind.from_address(base)) for base in self._shared.bases]
-
-    def _launch(self, tables: list[int], wait_limit: float, watch: Watch) -> tuple[float, bool]:
+    def launch(self, scalars: Words, results: int, wait_limit: float, watch: Watch) -> Outcome:
         self.team.barrier("arrays are there")  # a kernel that runs waits for the others
         self.team.asked_to_stop = False
-        seconds, stopped = load_core().run_program(
-            self.kernel.built.address,
-            self._shared.bases,
-            tables,
-            wait_limit,
-            following(self.team, watch),
-            team=self.team,
-            leave=self.layout.leave,
-        )
-        return seconds, stopped
-
-    def _ended(
-        self, stopped: bool, results: Numbers, faults: Numbers
-    ) -> tuple[bool, Numbers, Numbers]:
+        ended = super().launch(scalars, results, wait_limit, watch)
         said = self.team.tell_all(
             "the end of a program",
-            {"stopped": stopped, "results": results.tolist(), "faults": faults.tolist()},
+            {
+                "stopped": ended.stopped,
+                "results": ended.results.tolist(),
+                "faults": ended.faults.tolist(),
+            },
         )
         all_faults = np.array([one["faults"] for one in said], np.int64).sum(axis=0)
         # PE 0 tells for all: they have the same.
         first = np.array(said[0]["results"], np.int64)
-        return any(one["stopped"] for one in said), first, all_faults
+        return Outcome(ended.seconds, any(one["stopped"] for one in said), first, all_faults)
+
+    def free(self) -> None:
+        super().free()
+        self._shared = None  # which unmaps them
+
+    def _here(self) -> range:
+        return range(self.team.rank, self.team.rank + 1)
+
+    def _take_heaps(self) -> list[npt.NDArray[np.uint8]]:
+        size = self.layout.size
+        self._shared = load_core().ProgramHeaps(self.team, size)
+        kind = ctypes.c_uint8 * size
+        return [np.ctypeslib.as_array(kind.from_address(base)) for base in self._shared.bases]
 
 
 def kernel_in_processes(
     team: Team,
     program: ir.Program,
-    arrays: Mapping[str, Array],
+    arrays: Mapping[str, Any],
     scalars: Mapping[str, Any],
-    constants: Mapping[str, Array],
+    constants: Mapping[str, Any],
 ) -> Kernel:
     """Return the kernel of a program that all processes have been given; rank 0 compiles.
 

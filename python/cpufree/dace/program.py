@@ -10,12 +10,12 @@ from typing import Any
 
 from cpufree.arguments import Count
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.decorated import GpusLike, Program
+from cpufree.compiler.decorated import GpusLike, LastCall, Program, Progress, wait_seconds
 from cpufree.compiler.ir import Program as Representation
 from cpufree.compiler.ranks import routes
-from cpufree.compiler.ranks.launch import Progress, launch
-from cpufree.compiler.ranks.on_cpu import RanksOnCpu, touched_fields
-from cpufree.compiler.ranks.on_gpu import RanksOnGpus, devices_of
+from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
+from cpufree.compiler.ranks.on_gpu import devices_of, gpu_runner_of_ranks
+from cpufree.compiler.runner import Runner
 from cpufree.compiler.show import show
 from cpufree.dace import frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
@@ -77,9 +77,9 @@ class DaceProgram(Program):
             self.place = Place(self.name, file, line)
         self.__name__ = self.name
         self.__doc__ = getattr(self.function, "__doc__", None)
-        self.timings, self.pes, self.engine, self.devices = {}, 0, "", []
+        self._last = LastCall()
         self._kernels, self._gpu_runs = {}, {}
-        self._ranks: dict[tuple[Any, ...], RanksOnCpu | RanksOnGpus] = {}
+        self._ranks: dict[tuple[Any, ...], Runner] = {}
         self._graph: Any = None
         self._tree: Any = None
 
@@ -219,16 +219,19 @@ class DaceProgram(Program):
             A rank waited too long: its message is not sent, or not received.
         """
         laps, env = Laps(), Env.read()
+        seconds = wait_seconds(wait_limit, env)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)
         laps.lap("lower")
-        self.engine, self.devices = devices_of(engine, gpus, ranks, env)
-        self.pes = ranks
-        kernel = self._kernel_of_ranks(lowered)
+        devices = devices_of(engine, gpus, ranks, env)
+        if not devices:
+            for arguments in given:
+                arguments.to_host()
+        runner = self._runner_of_ranks(lowered, devices)
         laps.lap("build")
-        ran = launch(kernel, given, (lowered.data, lowered.scalars), wait_limit, progress, laps)
-        self.timings = {**laps.seconds, "kernel": ran.seconds}
+        values = lowered.data, lowered.scalars
+        ran = self._watched(runner, given, values, seconds, progress, laps)
         return [
             a.returned(lowered.result, arrays, scalars)
             for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=bool(ran.arrays))
@@ -256,16 +259,17 @@ class DaceProgram(Program):
             walks.append(walked(self._tree, values, same, self.place, rank, len(given)))
         return lowered_ranks(walks, self.name, shared)
 
-    def _kernel_of_ranks(self, lowered: LoweredRanks) -> RanksOnCpu | RanksOnGpus:
-        key = (routes.to_json(lowered.ranks), tuple(self.devices))
+    def _runner_of_ranks(self, lowered: LoweredRanks, devices: list[int]) -> Runner:
+        """Return what runs ranks on these GPUs; on the CPU engine where there is none."""
+        key = (routes.to_json(lowered.ranks), tuple(devices))
         found = self._ranks.pop(key, None)
         if found is None:
             while len(self._ranks) >= _MOST_KERNELS:
                 self._ranks.pop(next(iter(self._ranks)))
-            on_gpus = self.engine == "cuda_p2p"
-            found = (
-                RanksOnGpus(lowered.ranks, self.devices) if on_gpus else RanksOnCpu(lowered.ranks)
-            )
+            if devices:
+                found = gpu_runner_of_ranks(lowered.ranks, devices)
+            else:
+                found = cpu_runner_of_ranks(lowered.ranks)
         self._ranks[key] = found
         return found
 
@@ -276,7 +280,7 @@ def _no_function(*_: Any) -> None:
 
 def _require_own_arrays(name: str, given: list[Arguments], ranks: routes.Ranks) -> None:
     """Refuse an array that several ranks have, and one of them writes."""
-    written = {f for p in ranks.variants for f in touched_fields(ranks, p)}
+    written = {f for p in ranks.variants for f in ranks.written(p)}
     owners: dict[int, int] = {}
     for rank, arguments in enumerate(given):
         for key in written & set(arguments.arrays):

@@ -63,8 +63,13 @@ class Watch:
         if self._handles_signal:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
+    @property
+    def ends(self) -> bool:
+        """Whether kernels are asked to stop, by Ctrl-C or an error."""
+        return self.interrupted or self.error is not None
+
     def __call__(self, iteration: int, residual: float) -> bool:
-        if self.interrupted or self.error is not None:
+        if self.ends:
             return False
         if self.progress is None:
             return True

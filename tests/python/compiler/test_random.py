@@ -25,7 +25,7 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.front.lowering import Lowered, lower
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.launch import Run, passes
+from cpufree.compiler.launch import cpu_runner, passes
 from cpufree.engines.watch import Watch
 from cpufree.errors import ProgramError
 from cpufree.laps import Laps
@@ -107,11 +107,10 @@ def test_random_programs_are_compiled_as_python_runs_them(folder: Path) -> None:
             plain, ours = copies(arguments), copies(arguments)
             expected = as_tuple(program.function(*plain))
             given_ = Arguments.of(program.signature, program.name, ours, {})
-            ran = Run(kernel, 1 + k % 4).run(
-                given_.arrays, lowered, kernel.program.written, 30.0, Watch(None), Laps()
-            )
-            given_.give_back(lowered.program.written)
-            found = as_tuple(given_.returned(lowered, ran.arrays, ran.scalars))
+            values = lowered.data, lowered.scalars
+            runner = cpu_runner(kernel, 1 + k % 4, returned_fields(lowered.result))
+            ran = runner.run([given_], *values, 30.0, Watch(None), Laps())
+            found = as_tuple(given_.returned(lowered, ran.arrays[0], ran.scalars[0]))
             assert_same(f"{1 + k % 4} PEs, {text}", plain, ours)
             assert_same(f"{1 + k % 4} PEs, {text}, result", expected, found)
         left -= TOGETHER

@@ -23,26 +23,13 @@ from cpufree.compiler.grid import (
     stream_kernel,
     tile_kernel,
 )
-from cpufree.compiler.launch import Kernel, Run, passes
+from cpufree.compiler.launch import Kernel, passes
+from cpufree.compiler.layout import Layout
 from cpufree.cpu_kernels import Built
-from cpufree.engines.watch import Watch
-from cpufree.laps import Laps
 
 SEEDS = 25
 PES, BLOCKS = 2, 2
 SMALL = SweepOptions(threads=32, resident=1, lanes=8, rows=1)  # all blocks have tiles
-
-
-class _Rows(Run):
-    """A run of the CPU engine's kernel that another runner does."""
-
-    def __init__(self, kernel: Kernel, pes: int, runner: Any) -> None:
-        super().__init__(kernel, pes)
-        self.runner = runner
-
-    def _launch(self, tables: list[int], wait_limit: float, watch: Watch) -> tuple[float, bool]:
-        self.runner(self.kernel.emitted.text, self.heaps, tables, 1)
-        return 0.0, False
 
 
 def _without_barriers(body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
@@ -78,10 +65,9 @@ def _check(name: str, way: str, make_runner: Any) -> None:
         made = passes(lowered.program)
         text = emit(made)
         runner = make_runner(made, len(text.numbers))
-        run = _Rows(Kernel(made, text, Built(0, Path(), False)), PES, runner)
-        ran = run.run(given.arrays, lowered, made.written, 30.0, Watch(None), Laps())
-        arrays, scalars = ran.arrays, ran.scalars
-        given.give_back(lowered.program.written)
+        engine = grid_on_cpu.BlocksOnThreads(Layout(made, PES), text.text, 1, runner)
+        engine.numbers = Kernel(made, text, Built(0, Path(), False)).numbers(engine.layout)
+        arrays, scalars = grid_on_cpu.run_by(engine, given, lowered)
     else:
         kernel = _kernel(way, lowered)
         runner = make_runner(kernel.program, 0)

@@ -17,8 +17,8 @@ from played_by_host import Played
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.ranks.host_messages import WAYS
-from cpufree.compiler.ranks.hosted import Recording
-from cpufree.compiler.ranks.on_cpu import RanksOnCpu
+from cpufree.compiler.ranks.hosted import RanksRecording
+from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows
 from cpufree.dace.events import Event
@@ -203,7 +203,7 @@ def test_random_programs_give_the_bits_of_a_simulation(seed: int) -> None:
     given = [Arguments("random", a) for a in start(made.count, seed)]
     watch = Watch(None)
     with watch:
-        RanksOnCpu(made).run(given, {}, {"T": turns}, 10.0, watch, Laps())
+        cpu_runner_of_ranks(made).run(given, {}, {"T": turns}, 10.0, watch, Laps())
     for rank, arguments in enumerate(given):
         for name in FIELDS:
             np.testing.assert_array_equal(
@@ -242,7 +242,7 @@ def test_random_programs_driven_by_the_host(seed: int, way: str) -> None:
     made, simulate, turns = program_of(seed)
     wanted = start(made.count, seed)
     simulate(wanted)
-    recording = Recording(made, {"T": turns}, 132, way)
+    recording = RanksRecording(made, {"T": turns}, 132, way)
     given = [Arguments("random", a) for a in start(made.count, seed)]
     played = Played(recording, given, {})
     played.play()
@@ -250,5 +250,5 @@ def test_random_programs_driven_by_the_host(seed: int, way: str) -> None:
         for f in recording.ranks.fields:
             if f.name in FIELDS:
                 found = np.zeros(f.shape)
-                recording.layout.unload(f, found, played.heaps[rank], 0)
+                played.unload(rank, f, found)
                 np.testing.assert_array_equal(found, wanted[rank][f.name])

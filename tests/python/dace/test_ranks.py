@@ -21,11 +21,10 @@ from dace_grids import CASES, GRIDS, whole_of
 from dace_programs import PROGRAMS
 
 import cpufree.dace
-from cpufree.compiler import ir
-from cpufree.compiler.ranks import on_cpu
+from cpufree.compiler import ir, launch
 from cpufree.compiler.ranks.grants import check_grants
-from cpufree.compiler.ranks.on_cpu import rows_passes
-from cpufree.compiler.ranks.on_gpu import grid_programs
+from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks, rows_passes
+from cpufree.compiler.ranks.on_gpu import grid_programs, kernel_of_ranks
 from cpufree.dace.program import DaceProgram
 from cpufree.errors import EngineError, InvalidInputError, WaitTimeoutError
 
@@ -62,14 +61,14 @@ def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_all_runs_in_one_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    core, launches = on_cpu.load_core(), []
+    core, launches = launch.load_core(), []
 
     class Counted:
-        def run_program(self, *args: Any) -> Any:
+        def run_program(self, *args: Any, **more: Any) -> Any:
             launches.append(len(args[1]))
-            return core.run_program(*args)
+            return core.run_program(*args, **more)
 
-    monkeypatch.setattr(on_cpu, "load_core", Counted)
+    monkeypatch.setattr(launch, "load_core", Counted)
     called(name, 4)
     assert launches == [4]
 
@@ -107,7 +106,7 @@ def _arrays(arguments: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.few(1)
 def test_kernels_compile_for_gpus(name: str, ranks: int) -> None:
     made = dace_cases.load(dace_cases.path(name, ranks))
-    _, _, text = ranks_on_cpu.grid_kernel(made)
+    text = kernel_of_ranks(made, 132).text
     assert len(nvrtc.compile_text(text.on_gpu())) > 1000
 
 
@@ -184,7 +183,7 @@ def test_a_rank_that_waits_in_vain_gives_up() -> None:
     from cpufree.laps import Laps
 
     given = dace_cases.arguments("jacobi_2d", 2, 9)
-    kernel, watch = on_cpu.RanksOnCpu(broken), Watch(None)
+    kernel, watch = cpu_runner_of_ranks(broken), Watch(None)
     before = given[0].arrays["lA"].copy()
     with watch, pytest.raises(WaitTimeoutError):
         kernel.run(given, {}, {"TSTEPS": 9}, 0.5, watch, Laps())

@@ -12,12 +12,11 @@ import pytest
 pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
 import dace_cases
-import ranks_on_cpu
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import accesses, region_access
 from cpufree.compiler.ranks.live import without_idle_sites
-from cpufree.compiler.ranks.on_gpu import grid_programs
+from cpufree.compiler.ranks.on_gpu import grid_programs, kernel_of_ranks
 from cpufree.compiler.ranks.roles import Divided, dividable, divided
 
 
@@ -73,7 +72,7 @@ def _reads(program: ir.Program, groups: tuple[ir.Group, ...]) -> list[Any]:
 
 def test_kernels_divide_blocks() -> None:
     made = dace_cases.load(dace_cases.path("jacobi_2d", 4))
-    _, _, text = ranks_on_cpu.grid_kernel(made)
+    text = kernel_of_ranks(made, 132).text
     assert text.text.count("divide_roles(") == 8  # two updates of four variants
 
 

@@ -16,13 +16,13 @@ from gpus_here import NUMBERS, needs_gpu
 from cpufree import env
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.gpu_run import GpuRun, multiprocessors_of
+from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.ranks.host_messages import WAYS
-from cpufree.compiler.ranks.hosted import RanksByHost
+from cpufree.compiler.ranks.hosted import hosted_runner_of_ranks
 from cpufree.compiler.ranks.layout import PUTS
-from cpufree.compiler.ranks.on_gpu import RanksOnGpus
+from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.routes import Ranks
 from cpufree.engines import core
 from cpufree.engines.watch import Watch
@@ -51,7 +51,7 @@ def run(
     limit: float = 10.0,
     puts: str = "auto",
 ) -> Any:
-    kernel = RanksOnGpus(ranks, devices, puts=puts)
+    kernel = gpu_runner_of_ranks(ranks, devices, puts=puts)
     watch = Watch(None)
     with watch:
         return kernel.run(given, constants(ranks), {"TSTEPS": steps}, limit, watch, Laps())
@@ -101,8 +101,9 @@ def test_ranks_driven_by_the_host_give_the_same_bits(
     program = load(path(name, ranks))
     for steps in (2, 200):
         given = arguments(name, ranks, steps)
-        hosted = RanksByHost(program, spread(ranks, count), {"TSTEPS": steps}, way)
-        hosted.run(given, constants(program), 10.0)
+        scalars, watch = {"TSTEPS": steps}, Watch(None)
+        hosted = hosted_runner_of_ranks(program, spread(ranks, count), scalars, way)
+        hosted.run(given, constants(program), scalars, 10.0, watch, Laps())
         for key, wanted in zip(("lA", "lB"), plain(points, steps, ranks), strict=True):
             found = whole_of([a.arrays[key] for a in given], grids[ranks])
             np.testing.assert_array_equal(found, wanted, err_msg=f"{name}, {key}, {steps} steps")
@@ -128,7 +129,8 @@ def test_kernels_with_folds_give_what_the_interpreter_gives(name: str) -> None:
     kernel = chosen_kernel(grid_groups(program, ()), 1, (), multiprocessors_of(NUMBERS[:1]))
     watch, given = Watch(None), Arguments(name, ours)
     with watch:
-        GpuRun(kernel, NUMBERS[:1]).run(given, values, 10.0, watch, Laps())
+        runner = gpu_runner(kernel, NUMBERS[:1], ())
+        runner.run([given], values.data, values.scalars, 10.0, watch, Laps())
     for key, found in ours.items():
         np.testing.assert_allclose(found, wanted[key], rtol=1e-11, atol=1e-12, err_msg=key)
 
@@ -136,7 +138,7 @@ def test_kernels_with_folds_give_what_the_interpreter_gives(name: str) -> None:
 def test_a_kernel_runs_again() -> None:
     program = load(path("jacobi_2d", 2))
     devices = spread(2, min(2, len(NUMBERS)))
-    kernel, watch = RanksOnGpus(program, devices), Watch(None)
+    kernel, watch = gpu_runner_of_ranks(program, devices), Watch(None)
     seen = []
     for _ in range(3):
         given = arguments("jacobi_2d", 2, 9)

@@ -19,9 +19,12 @@ from cpufree.compiler.grid import (
     stream_kernel,
     tile_kernel,
 )
-from cpufree.compiler.launch import aligned_heap, results_of, scalar_table
-from cpufree.compiler.layout import most_pes
+from cpufree.compiler.launch import Threads
+from cpufree.compiler.layout import Layout, most_pes
+from cpufree.compiler.runner import Runner
+from cpufree.engines.watch import Watch
 from cpufree.extension import load_core
+from cpufree.laps import Laps
 
 
 def kernel_for(
@@ -112,27 +115,30 @@ def on_threads(text: str, heaps: list[Any], tables: list[int], blocks: int) -> N
     load_core().run_program(build(text).address, addresses, tables, 60.0, None, blocks=blocks)
 
 
+class BlocksOnThreads(Threads):
+    """Threads that run the kernel of GPUs: several blocks for each PE."""
+
+    def __init__(self, layout: Layout, text: str, blocks: int, runner: Any = on_threads) -> None:
+        super().__init__(layout, 0, np.zeros(1, np.int64))
+        self.text, self.blocks, self.runner = text, blocks, runner
+
+    def _run(self, tables: list[int], wait_limit: float, watch: Any) -> tuple[float, bool]:
+        self.runner(self.text, self.heaps, tables, self.blocks)
+        return 0.0, False
+
+
 def run_kernel(
     kernel: GridKernel, arguments: Any, lowered: Any, blocks: int, runner: Any = on_threads
 ) -> Any:
-    """Load, run and unload; return arrays and scalars."""
-    layout, made = kernel.layout, kernel.program
-    pes = layout.slabs.pes
-    heaps = [aligned_heap(layout.size) for _ in range(pes)]
-    for f in made.fields:
-        source = arguments.arrays.get(f.name) if f.role == "argument" else lowered.data.get(f.name)
-        if source is not None:
-            for pe, heap in enumerate(heaps):
-                layout.load(f, source, heap, pe)
-    scalars = scalar_table(made, lowered.scalars)
-    results = np.zeros(len(made.variables) + 2 * len(made.fields), np.int64)
-    faults = np.zeros(2, np.int64)
-    tables = [t.ctypes.data for t in (results, scalars, results, faults)]
-    runner(kernel.text.text, heaps, tables, blocks)
-    assert not faults.any()
+    """Load, run and store; return arrays and scalars."""
+    return run_by(
+        BlocksOnThreads(kernel.layout, kernel.text.text, blocks, runner), arguments, lowered
+    )
 
-    def unload(f: Any, array: Any) -> None:
-        for pe, heap in enumerate(heaps):
-            layout.unload(f, array, heap, pe)
 
-    return results_of(made, arguments.arrays, made.written, results, unload)
+def run_by(engine: Threads, arguments: Any, lowered: Any) -> Any:
+    """Load, run and store; return arrays and scalars."""
+    ran = Runner(engine.layout, engine, returned_fields(lowered.result)).run(
+        [arguments], lowered.data, lowered.scalars, 60.0, Watch(None), Laps()
+    )
+    return ran.arrays[0], ran.scalars[0]

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.arrays import gather, in_heap, scatter
 from cpufree.compiler.hosted import COPY, LAUNCH, MEET
 from cpufree.compiler.interpret import interpret
-from cpufree.compiler.ranks.hosted import Recording
+from cpufree.compiler.ranks.hosted import RanksRecording
 
 
 class Played:
     """The heaps of all ranks, and what commands do to them."""
 
-    def __init__(self, recording: Recording, given: list[Any], data: dict[str, Any]) -> None:
+    def __init__(self, recording: RanksRecording, given: list[Any], data: dict[str, Any]) -> None:
         self.r, self.data = recording, data
         self.heaps = [np.zeros(recording.layout.size, np.uint8) for _ in given]
         self.moves = {number: kernel for kernel, number in recording.moves.items()}
@@ -27,7 +28,7 @@ class Played:
             for f in recording.ranks.fields:
                 source = of_rank.arrays.get(f.name) if f.role == "argument" else data.get(f.name)
                 if source is not None:
-                    recording.layout.load(f, source, self.heaps[rank], 0)
+                    self.load(rank, f, source)
 
     def play(self) -> int:
         """Do all commands; return how many launches there were."""
@@ -65,14 +66,24 @@ class Played:
         program = self.r.programs[self.r.ranks.variant_of[rank]]
         arrays = {f.name: np.zeros(f.shape, f.type) for f in program.fields}
         for f in program.fields:
-            self.r.layout.unload(f, arrays[f.name], self.heaps[rank], 0)
+            self.unload(rank, f, arrays[f.name])
         fields = tuple(ir.Field(f.name, f.shape, f.type, "argument") for f in program.fields)
         names = (*program.scalars, *program.variables)
         one = ir.Program("one", fields, names, (), (group,))
         values = {name: 0 for name, _ in names}
         interpret(one, arrays, SimpleNamespace(scalars=values, data={}))
         for f in program.fields:
-            self.r.layout.load(f, arrays[f.name], self.heaps[rank], 0)
+            self.load(rank, f, arrays[f.name])
+
+    def load(self, rank: int, f: ir.Field, array: Any) -> None:
+        for part in scatter(self.r.layout, rank, f, array):
+            for place, rows in in_heap(self.r.layout, part, self.heaps[part.pe]):
+                place[...] = rows
+
+    def unload(self, rank: int, f: ir.Field, array: Any) -> None:
+        for part in gather(self.r.layout, rank, f, array):
+            for place, rows in in_heap(self.r.layout, part, self.heaps[part.pe]):
+                rows[...] = place
 
 
 def split(commands: list[list[int]]) -> list[list[list[int]]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
@@ -32,17 +33,17 @@ HEAD = (
 )
 
 
+Kernels: TypeAlias = "dict[ir.Group, tuple[int, int]]"
+"""Of each group: the number of its kernel, and its blocks, one for each tile."""
+
+
 @dataclass(frozen=True)
 class HostedText:
-    """The kernels of a program, one for each group, by their numbers."""
+    """The kernels of a program, one for each group."""
 
     text: str
-    groups: tuple[ir.Group, ...]
-    blocks: tuple[int, ...]
-    """Of each kernel: one for each tile."""
+    kernels: Kernels
     threads: int
-    values: tuple[str, ...]
-    """Scalars and variables, in the order in which kernels take them."""
 
 
 def emit_hosted(
@@ -53,10 +54,8 @@ def emit_hosted(
     options: SweepOptions = STANDARD,
 ) -> HostedText:
     """Return the kernels of a program of groups."""
-    lines, groups, blocks = stage_kernels(program, layout, kept, multiprocessors, options)
-    types = _values(program)
-    text = "\n".join([*HEAD, *lines]) + "\n"
-    return HostedText(text, tuple(groups), tuple(blocks), options.threads, tuple(types))
+    lines, kernels = stage_kernels(program, layout, kept, multiprocessors, options)
+    return HostedText("\n".join([*HEAD, *lines]) + "\n", kernels, options.threads)
 
 
 def stage_kernels(
@@ -67,43 +66,41 @@ def stage_kernels(
     options: SweepOptions,
     first: int = 0,
     alone: bool = False,
-) -> tuple[list[str], list[ir.Group], list[int]]:
-    """Return the lines of a program's kernels, with their groups and blocks.
+) -> tuple[list[str], Kernels]:
+    """Return the lines of a program's kernels, and the kernels.
 
     `first` is the number of the first kernel; `alone`: a PE has all rows.
     """
     in_registers = register_fields(program, set(kept))
-    types = _values(program)
+    types = values_of(program)
 
     def choose(counts: tuple[int, ...], by_rows: bool) -> Tile:
         rows = min(layout.slabs.most, counts[0]) if by_rows else counts[0]
         return options.tile(counts, rows, multiprocessors)
 
-    groups: list[ir.Group] = []
-    blocks: list[int] = []
+    kernels: Kernels = {}
     lines: list[str] = []
     for s in ir.walk(program.body):
-        if not isinstance(s, ir.Group) or s in groups:
+        if not isinstance(s, ir.Group) or s in kernels:
             continue
         works = [stage.work for stage in s.stages]
         sweep = Sweep(program, layout, works, in_registers, choose, options, stores_ghosts=False)
         rows = min(layout.slabs.most, sweep.counts[0]) if sweep.by_rows else sweep.counts[0]
         head = _KERNEL.format(
             threads=options.threads,
-            number=first + len(groups),
+            number=first + len(kernels),
             fields=len(program.fields),
             values=max(1, len(types)),
             rows=layout.slabs.rows,
             place=_WHOLE if alone else "place",
         )
         lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
-        groups.append(s)
-        blocks.append(tiles(sweep.counts, rows, sweep.tile))
-    return lines, groups, blocks
+        kernels[s] = first + len(kernels), tiles(sweep.counts, rows, sweep.tile)
+    return lines, kernels
 
 
-def _values(program: ir.Program) -> dict[str, str]:
-    """Return the types of what a kernel takes as values."""
+def values_of(program: ir.Program) -> dict[str, str]:
+    """Return the types of what kernels take as values, by name, in order."""
     return {**dict(program.scalars), **dict(program.variables)}
 
 

@@ -14,32 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.emit.hosted import HEAD, stage_kernels
+from cpufree.compiler.emit.hosted import HEAD, Kernels, stage_kernels
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
-from cpufree.compiler.gpu_run import hold
-from cpufree.compiler.hosted import LAUNCH, LEAST_COMMANDS, Command, Segment, depends
-from cpufree.compiler.interpret import Scalars
-from cpufree.compiler.launch import check_faults, scalar_bytes
+from cpufree.compiler.hosted import LAUNCH, Follower, HostDriven, Recording
 from cpufree.compiler.passes import add_temporaries
-from cpufree.compiler.passes.accesses import scalar_accesses
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.ranks.host_messages import HostMessages, Kernel, Sent
 from cpufree.compiler.ranks.layout import RankGridLayout
 from cpufree.compiler.ranks.live import without_idle_sites
-from cpufree.compiler.ranks.on_cpu import RanksRan
-from cpufree.compiler.ranks.on_gpu import collect, copies_to, multiprocessors_of_rank
-from cpufree.compiler.ranks.on_grid import kept_fields, result_words
+from cpufree.compiler.ranks.on_gpu import multiprocessors_of_rank
+from cpufree.compiler.ranks.on_grid import kept_fields
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
-from cpufree.engines import core
-from cpufree.errors import UnsupportedError
+from cpufree.compiler.runner import Runner
 
-MOST_COMMANDS = 1_000_000
 _PACK_THREADS = 256
 _MOST_PACK_BLOCKS = 264
 _MOVE = """
@@ -52,55 +42,29 @@ stage_{number}(const __grid_constant__ HostedPlace place) {{
 """
 
 
-class RanksByHost:
-    """A program of ranks for one call after another, driven by the host."""
+def hosted_runner_of_ranks(
+    ranks: Ranks,
+    devices: Sequence[int],
+    scalars: dict[str, Any],
+    way: str = "copies",
+    options: SweepOptions = STANDARD,
+) -> Runner:
+    """Return what runs ranks driven by the host, for given values of scalars; `way` is one of WAYS.
 
-    def __init__(
-        self,
-        ranks: Ranks,
-        devices: Sequence[int],
-        scalars: dict[str, Any],
-        way: str = "copies",
-        options: SweepOptions = STANDARD,
-    ) -> None:
-        """Compile and record, for given values of scalars; `way` is one of WAYS.
-
-        Raises
-        ------
-        UnsupportedError
-            The program has reductions, loops that the values of arrays end, or puts of its own.
-        """
-        self.devices = list(devices)
-        self.recorded = recorded = Recording(
-            ranks, scalars, multiprocessors_of_rank(self.devices), way, options
-        )
-        self.ranks, self.programs, self.layout = recorded.ranks, recorded.programs, recorded.layout
-        self.on_gpus: Any = core.load_for_programs().make_hosted_program(
-            recorded.text(), recorded.kernels, self.devices, self.layout.size, options.threads
-        )
-        hold(self)
-        segments = [(s.commands, s.repeats) for s in recorded.segments]
-        self.on_gpus.prepare(segments, bytes(recorded.arguments), recorded.size)
-
-    def run(
-        self, arguments: list[Arguments], data: dict[str, Any], wait_limit: float = 60.0
-    ) -> RanksRan:
-        """Load, run, and store into the arrays of all ranks."""
-        copies, _kept = copies_to(self, arguments, data)
-        self.on_gpus.load(copies)
-        seconds, faults = self.on_gpus.run(wait_limit)
-        check_faults(self.programs[0], np.array(faults))
-        ran = RanksRan(seconds=float(seconds))
-        results = np.zeros(result_words(self.programs[0]), np.int64)
-        fields = len(self.ranks.fields)
-        results[len(self.programs[0].variables) :] = [*range(fields), *range(fields)]
-        for rank, of_rank in enumerate(arguments):
-            collect(self, rank, of_rank, results.copy(), ran)
-        return ran
+    Raises
+    ------
+    UnsupportedError
+        The program has reductions, loops that the values of arrays end, or puts of its own.
+    """
+    made = RanksRecording(ranks, scalars, multiprocessors_of_rank(devices), way, options)
+    engine = HostDriven(made, made.text(), made.kernels, devices, options.threads)
+    return Runner(made.layout, engine, ranks.returned)
 
 
-class Recording:
+class RanksRecording(Recording):
     """What the host does for programs of ranks, written down; no GPU is needed."""
+
+    layout: RankGridLayout
 
     def __init__(
         self,
@@ -113,112 +77,57 @@ class Recording:
         ranks = without_idle_sites(ranks)
         self.programs = with_same_fields([group_points(add_temporaries(p)) for p in ranks.variants])
         self.ranks = replace(ranks, variants=tuple(self.programs))
-        self.layout = RankGridLayout(self.programs[0], self.ranks)
+        program = self.programs[0]
+        super().__init__(ranks.name, program, RankGridLayout(self.ranks))
+        fields = range(len(program.fields))
+        self.left = [*[0] * len(program.variables), *fields, *fields, 0, 0]
         self.options = options
         self.lines: list[str] = []
         self.kernels = 0
-        self.groups: list[dict[ir.Group, tuple[int, int]]] = []
-        """Of each variant, of each group: its kernel, and blocks."""
+        self.groups: list[Kernels] = []
+        """Of each variant."""
         for p in self.programs:
             kept = kept_fields(self.ranks, p)
-            lines, groups, blocks = stage_kernels(
+            lines, groups = stage_kernels(
                 p, self.layout, kept, multiprocessors, options, self.kernels, alone=True
             )
             self.lines += lines
-            numbered = enumerate(zip(groups, blocks, strict=True), self.kernels)
-            self.groups.append({g: (number, b) for number, (g, b) in numbered})
+            self.groups.append(groups)
             self.kernels += len(groups)
         self.moves: dict[Kernel, int] = {}
-        self.arguments = bytearray()
-        self.known: dict[bytes, int] = {}
-        types = (*self.programs[0].scalars, *self.programs[0].variables)
-        self.size = 8 * (len(self.ranks.fields) + max(1, len(types)))
-        self.segments: list[Segment] = []
-        self.commands: list[Command] = []
         self.messages = HostMessages(self.ranks, self.layout, way)
-        self.follow(scalars)
+        self.follows = [_Rank(self, rank, scalars) for rank in range(self.ranks.count)]
+        self.together([f.block(f.program.body, 0) for f in self.follows])
+        self.flush()
 
     # --- the programs ---
 
-    def follow(self, scalars: dict[str, Any]) -> None:
-        """Write down what all ranks do."""
-        count = self.ranks.count
-        follows = [_Rank(self, rank, scalars) for rank in range(count)]
-        self.together([f.block(f.program.body, 0) for f in follows], follows)
-        self.flush()
-
-    def together(self, runs: list[Iterator[ir.Statement]], follows: list[_Rank]) -> None:
+    def together(self, runs: list[Iterator[ir.Statement]]) -> None:
         """Let ranks go on, each to its next wait, until all have ended."""
-        at: dict[int, ir.Statement | None] = {}
-
-        def go_on(rank: int) -> None:
-            at[rank] = next(runs[rank], None)
-
-        for rank in range(len(runs)):
-            go_on(rank)
-        while any(s is not None for s in at.values()):
-            loops = [s for s in at.values() if isinstance(s, ir.For)]
+        at = [next(run, None) for run in runs]
+        while any(s is not None for s in at):
+            loops = [s for s in at if isinstance(s, ir.For)]
             if len(loops) == len(runs):
-                self.loop(loops, follows)
-                ready = list(at)
+                self.loop(loops, self.follows)
+                ready = list(range(len(at)))
             else:
                 self.deliver()
                 ready = [
-                    r for r, s in at.items() if isinstance(s, ir.Finish) and follows[r].is_done(s)
+                    rank
+                    for rank, s in enumerate(at)
+                    if isinstance(s, ir.Finish) and self.follows[rank].is_done(s)
                 ]
             if not ready:
                 self.refuse("ranks wait for one another")
             for rank in ready:
-                go_on(rank)
+                at[rank] = next(runs[rank], None)
 
-    def loop(self, loops: list[ir.For], follows: list[_Rank]) -> None:
-        """Write down the turns of a loop of all ranks, one round of them where they are alike."""
-        turns = [f.scalars.turns(s) for f, s in zip(follows, loops, strict=True)]
-        if len(set(map(len, turns))) != 1:
-            self.refuse("a loop has other turns on other ranks")
-        alike = not any(depends(s) for s in loops)
-
-        def turn(k: int) -> None:
-            for f, s, values in zip(follows, loops, turns, strict=True):
-                f.scalars.values[s.var] = np.int64(values[k])
-            runs = [f.block(s.body, 1) for f, s in zip(follows, loops, strict=True)]
-            self.together(runs, follows)
-            if self.messages.pending:
-                self.refuse("messages are under way from turn to turn of a loop")
-
-        count, total = 0, len(turns[0])
-        if alike and total > 1:
-            self.flush()
-            while count < total and (count == 0 or len(self.commands) < LEAST_COMMANDS):
-                turn(count)
-                count += 1
-            repeats = total // count
-            self.segments.append(Segment(self.commands, repeats))
-            self.commands = []
-            count *= repeats
-        for k in range(count, total):
-            turn(k)
-        for f, s, values in zip(follows, loops, turns, strict=True):
-            if total:  # as the last turn leaves it, repeated or not
-                f.scalars.values[s.var] = np.int64(values[-1])
-
-    def flush(self) -> None:
-        """End a segment."""
-        if self.commands:
-            self.segments.append(Segment(self.commands))
-        self.commands = []
-
-    def refuse(self, why: str) -> NoReturn:
-        """Say why there is no such variant."""
-        raise UnsupportedError(f"{self.ranks.name} has no host-driven variant: {why}")
+    def bodies(self, runs: list[Iterator[ir.Statement]]) -> None:
+        self.together(runs)
+        if self.messages.pending:
+            self.refuse("messages are under way from turn to turn of a loop")
 
     # --- commands ---
-
-    def add(self, *commands: Command) -> None:
-        """Write down commands."""
-        self.commands += commands
-        if len(self.commands) > MOST_COMMANDS:
-            self.refuse("there is too much to be written down")
 
     def deliver(self) -> None:
         """Write down how all messages go whose regions are granted."""
@@ -227,13 +136,6 @@ class Recording:
                 self.move(*step)
             else:
                 self.add(step)
-
-    def place_of(self, blob: bytes) -> int:
-        """Return where the arguments of a launch begin."""
-        if blob not in self.known:
-            self.known[blob] = len(self.arguments)
-            self.arguments += blob
-        return self.known[blob]
 
     def move(self, what: str, rank: int, sites: tuple[int, ...]) -> None:
         """Write down a launch that packs, unpacks or puts messages."""
@@ -265,48 +167,24 @@ class Recording:
         return f"  copy_region<{kind}>(place.heap, {to}, {region}, me, {_PACK_THREADS});"
 
 
-class _Rank:
+class _Rank(Follower):
     """Follows the program of one rank."""
 
-    def __init__(self, recording: Recording, rank: int, scalars: dict[str, Any]) -> None:
-        self.all, self.rank = recording, rank
-        self.variant = recording.ranks.variant_of[rank]
-        self.program = recording.programs[self.variant]
-        self.scalars = Scalars(self.program, SimpleNamespace(scalars=scalars, data={}))
+    all: RanksRecording
+
+    def __init__(self, recording: RanksRecording, rank: int, scalars: dict[str, Any]) -> None:
+        program = recording.layout.program_of(rank)
+        super().__init__(recording, program, SimpleNamespace(scalars=scalars, data={}))
+        self.rank = rank
+        self.groups = recording.groups[recording.ranks.variant_of[rank]]
         self.started: Counter[int] = Counter()
-        offsets = [recording.layout.offsets[f.name] for f in self.program.fields]
-        self.offsets = np.array(offsets, np.int64).tobytes()
 
-    def block(self, body: tuple[ir.Statement, ...], depth: int) -> Iterator[ir.Statement]:
-        """Write down statements; yield those at which ranks wait, and the outermost loops."""
-        for s in body:
-            if any(True for _ in scalar_accesses(self.program, s)):
-                self.all.refuse("the host would wait for values of arrays")
-            if isinstance(s, ir.If):
-                yield from self.block(s.then if self.scalars.truth(s) else s.otherwise, depth)
-            elif isinstance(s, ir.For):
-                yield from self.loop(s, depth)
-            elif isinstance(s, ir.Finish):
-                yield s
-            else:
-                self.statement(s)
-
-    def loop(self, s: ir.For, depth: int) -> Iterator[ir.Statement]:
-        """Write down a loop, the outermost one with all ranks."""
-        if depth == 0:
-            yield s
-            return
-        for turn in self.scalars.turns(s):
-            self.scalars.values[s.var] = np.int64(turn)
-            yield from self.block(s.body, depth + 1)
+    def group(self, s: ir.Group) -> None:
+        self.launch([self.rank], *self.groups[s], self.offsets)
 
     def statement(self, s: ir.Statement) -> None:
         messages = self.all.messages
-        if isinstance(s, ir.Group):
-            self.group(s)
-        elif isinstance(s, ir.Set):
-            self.scalars.set(s)
-        elif isinstance(s, ir.Grant):
+        if isinstance(s, ir.Grant):
             messages.granted.update((self.rank, m.site) for m in s.receives)
         elif isinstance(s, ir.Start):
             self.started[s.exchange] += 1
@@ -332,14 +210,3 @@ class _Rank:
             done(m.site, ranks.receives[self.rank][m.site].peer, messages.arrived.__getitem__)
             for m in s.receives
         )
-
-    def group(self, s: ir.Group) -> None:
-        """Write down a sweep."""
-        if any(isinstance(stage.work, ir.Reduce) for stage in s.stages):
-            self.all.refuse("it has reductions")
-        names = [n for n, _ in (*self.program.scalars, *self.program.variables)]
-        values = [scalar_bytes(self.scalars.values.get(n, 0), self.scalars.types[n])
-                  for n in names] or [bytes(8)]  # fmt: skip
-        number, blocks = self.all.groups[self.variant][s]
-        place = self.all.place_of(self.offsets + b"".join(values))
-        self.all.add([LAUNCH, self.rank, number, blocks, place])

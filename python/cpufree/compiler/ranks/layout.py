@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -39,7 +40,7 @@ class MessagePlaces:
 
     def __init__(
         self,
-        layout: RankLayout | RankGridLayout,
+        layout: OfRanks,
         ranks: Ranks,
         most_slices: int,
         puts: str = "auto",
@@ -150,12 +151,31 @@ def own_regions(program: ir.Program) -> dict[int, ir.Region]:
     return found
 
 
-class RankLayout(Layout):
-    """Offsets in the heap of a rank on CPUs: no rows of others are kept."""
+class OfRanks(Layout):
+    """Each rank has arrays of its own, and a PE with the whole of them: no rows of others."""
 
-    def __init__(self, program: ir.Program, ranks: Ranks) -> None:
-        super().__init__(program, 1)
-        self.messages = MessagePlaces(self, ranks, 1)
+    messages: MessagePlaces
+    texts: Sequence[int]
+    """Of each variant of the program that of the kernel's text."""
+
+    @property
+    def ranks(self) -> Ranks:
+        """The programs, as they are laid out."""
+        return self.messages.ranks
+
+    @property
+    def pes(self) -> int:
+        return self.ranks.count
+
+    def program_of(self, owner: int) -> ir.Program:
+        return self.ranks.variants[self.ranks.variant_of[owner]]
+
+    def written(self, owner: int) -> Set[str]:
+        return self.ranks.written(self.program_of(owner))
+
+    def tables(self, owner: int) -> Words:
+        text = self.texts[self.ranks.variant_of[owner]]
+        return self.messages.words_of(owner, text, self.program_of(owner))
 
     def reserve(self, size: int) -> int:
         """Return the offset of more memory."""
@@ -165,20 +185,27 @@ class RankLayout(Layout):
         return Reach()
 
 
-class RankGridLayout(GridLayout):
+class RankLayout(OfRanks):
+    """Offsets in the heap of a rank on CPUs."""
+
+    def __init__(self, ranks: Ranks, texts: Sequence[int]) -> None:
+        super().__init__(ranks.variants[0], 1)
+        self.messages, self.texts = MessagePlaces(self, ranks, 1), texts
+
+
+class RankGridLayout(OfRanks, GridLayout):
     """The same for PEs with many blocks: GPUs."""
 
-    def __init__(self, program: ir.Program, ranks: Ranks, puts: str = "auto") -> None:
-        super().__init__(program, 1)
+    def __init__(self, ranks: Ranks, puts: str = "auto") -> None:
+        super().__init__(ranks.variants[0], 1)
         self.ring = False
         self.messages = MessagePlaces(self, ranks, MOST_SLICES, puts)
+        self.texts = range(len(ranks.variants))
 
-    def reserve(self, size: int) -> int:
-        """Return the offset of more memory."""
-        return self._reserve(size)
+    @property
+    def results(self) -> int:
+        return super().results + 2  # and the faults of the rank
 
-    def reach(self, f: ir.Field) -> Reach:
-        return Reach()
-
-    def keeps_ghosts(self, f: ir.Field) -> bool:
-        return False
+    def faults_in(self, results: npt.NDArray[np.int64]) -> list[int]:
+        found: list[int] = results[:, -2:].ravel().tolist()
+        return found

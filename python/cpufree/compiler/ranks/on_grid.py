@@ -54,11 +54,6 @@ blocks as find room.
 """
 
 
-def result_words(program: ir.Program) -> int:
-    """Return the words that a rank leaves, without the two of faults behind them."""
-    return len(program.variables) + 2 * len(program.fields)
-
-
 def kept_fields(ranks: Ranks, program: ir.Program) -> set[str]:
     """Return the fields that are used outside of sweeps: by messages, and by the caller."""
     found = {r.region.field for of_rank in ranks.sends for r in of_rank if r.region is not None}
@@ -120,15 +115,14 @@ def emit_ranks(
     ]
     for k, text in enumerate(made):
         lines += [f"namespace variant{k} {{", text.text, f"}}  // namespace variant{k}"]
-    results = result_words(programs[0])
     cases = "\n".join(
         f"    case {k}:\n      return variant{k}::run(solo, messages, own, heap);"
         for k in range(len(made))
     )
     entry = _ENTRY.format(
         plan=", ".join(map(str, layout.messages.plan)),
-        words=results + 2,
-        results=results,
+        words=layout.results,
+        results=layout.results - 2,  # behind them are the faults
         cases=cases,
     )
     sends = max((len(s.sends) for p in programs for s in ir.walk(p.body)

@@ -52,6 +52,17 @@ class Ranks:
         """How many ranks there are."""
         return len(self.variant_of)
 
+    def written(self, program: ir.Program) -> set[str]:
+        """Return the fields that ranks with this program write, or that others write."""
+        found = {r.region.field for of in self.sends for r in of if r.region is not None}
+        found |= {s.region.field for s in ir.walk(program.body) if isinstance(s, ir.Get)}
+        return found | program.written
+
+    @property
+    def returned(self) -> set[str]:
+        """The fields that programs return."""
+        return {f.name for f in self.fields if f.name.startswith("__return")}
+
     @property
     def fields(self) -> tuple[ir.Field, ...]:
         """The fields, the same of all variants."""

@@ -1,0 +1,63 @@
+"""Arrays of the caller: which of their rows lie where in the heaps of PEs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from cpufree.compiler import ir
+from cpufree.compiler.layout import Layout
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a PE has of an array: rows of a field in its heap."""
+
+    pe: int
+    field: ir.Field
+    array: Any
+    rows: list[tuple[int, int, int]]
+    """The first one in the heap, that of the array, and how many."""
+
+
+def scatter(layout: Layout, owner: int, f: ir.Field, array: Any) -> list[Part]:
+    """Return what brings a field's values to the PEs of an owner, those of ghosts too."""
+    return _parts(layout, owner, f, array, layout.keeps_ghosts(f))
+
+
+def gather(layout: Layout, owner: int, f: ir.Field, array: Any) -> list[Part]:
+    """Return what brings the own rows of an owner's PEs to an array."""
+    found = _parts(layout, owner, f, array, False)
+    return found if f.distributed else found[:1]  # all have the same
+
+
+def _parts(layout: Layout, owner: int, f: ir.Field, array: Any, ghosts: bool) -> list[Part]:
+    reach, n = layout.reach(f), f.shape[0]
+    found = []
+    for k in range(layout.slabs.pes):
+        lo, hi = layout.own_rows(f, k)
+        if lo >= hi:
+            continue
+        rows = [(reach.below, lo, hi - lo)]
+        if ghosts:
+            behind = reach.below + hi - lo
+            rows += [(g, (lo - reach.below + g) % n, 1) for g in range(reach.below)]
+            rows += [(behind + g, (hi + g) % n, 1) for g in range(reach.above)]
+        found.append(Part(owner + k, f, array, rows))
+    return found
+
+
+def in_heap(layout: Layout, part: Part, heap: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield rows of a part in a heap, and in the array; both lie in the host's memory."""
+    f = part.field
+    at, shape = layout.offsets[f.name], (layout.rows(f), *layout.inner(f))
+    values = heap[at : at + layout.bytes_of(f)].view(f.type).reshape(shape)
+    if len(f.shape) > 1:
+        values = values[..., : f.shape[-1]]
+    for to, first, count in part.rows:
+        yield values[to : to + count], part.array[first : first + count]
