@@ -67,6 +67,9 @@ class CupyArray(FakeArray):
     def get(self) -> Any:
         return self.values
 
+    def set(self, values: Any) -> None:
+        self.values[...] = values
+
 
 class TorchDtype:
     """torch.float64: unlike NumPy's types."""
@@ -172,6 +175,8 @@ def install(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> None:
 
     cupy, torch = ModuleType("cupy"), ModuleType("torch")
     cupy.empty_like = lambda v: CupyArray(np.full_like(v.values, np.nan), v.number)  # type: ignore
+    cupy.empty = lambda shape, kind: CupyArray(np.full(shape, 7, kind))  # type: ignore
+    cupy.asarray = CupyArray  # type: ignore
     cupy.ascontiguousarray = lambda v: v.contiguous()  # type: ignore
     cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream("cupy"))  # type: ignore
     torch.empty_like = lambda v: TorchTensor(np.full_like(v.values, np.nan), v.number)  # type: ignore
