@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -127,7 +128,7 @@ def compare(
                 return None
             times[which].append(answer["us"])
             bits[which].add(answer["bits"])
-    base, new = min(times["base"]), min(times["new"])
+    base, new = statistics.median(times["base"]), statistics.median(times["new"])
     line = {"matrix": name, "method": method, "pc": pc, "columns": columns}
     line |= {"base": base, "new": new}
     line |= {"ratio": new / base, "same": len(bits["base"] | bits["new"]) == 1, "all": times}
