@@ -27,7 +27,7 @@ from timing import interleave, paired, seconds, spread
 
 import cpufree
 from cpufree.bench.core.machine import describe_machine, describe_versions, source_state
-from cpufree.engines import core
+from cpufree.extension import load_core
 
 SYSTEMS = {
     "poisson2d 60²": "gen:poisson2d?nx=60,ny=60",
@@ -110,7 +110,7 @@ def main(
 ) -> None:
     """Measure all systems: alone, beside one busy program, beside one for each core."""
     rng, tell = random.Random(seed), Console(highlight=False)
-    cores = core.available_cores()
+    cores = load_core().available_cores()
     rows = []
     for name, text in list(SYSTEMS.items())[: 2 if quick else None]:
         for busy in sorted({0, 1, cores}):

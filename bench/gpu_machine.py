@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.host import run_tool
 
 SMI = "nvidia-smi"
@@ -22,7 +22,7 @@ def describe_gpus(engine: str) -> dict[str, Any]:
     head = re.search(r"CUDA Version: *([\d.]+)", run_tool([SMI]) or "")
     compiler = re.search(r"release ([\d.]+)", run_tool(["nvcc", "--version"]) or "")
     return {
-        "listed": [dict(gpu) for gpu in core.gpus()],
+        "listed": [dict(gpu) for gpu in load_core().gpus()],
         "smi": [dict(zip(QUERY, row, strict=False)) for row in rows],
         "driver": rows[0][2] if rows and len(rows[0]) > 2 else None,
         "cuda": head[1] if head else None,

@@ -45,7 +45,8 @@ from gpu_program_tables import summary  # noqa: E402
 
 import cpufree  # noqa: E402
 from cpufree.compiler.hosted import HostedRun  # noqa: E402
-from cpufree.engines import core, gpus  # noqa: E402
+from cpufree.engines import gpus  # noqa: E402
+from cpufree.extension import load_gpu_core  # noqa: E402
 
 REPEATS = 5
 SECONDS_OF_REPEATS = 0.2
@@ -276,7 +277,7 @@ def head(there: list[Any], modules: dict[str, Any]) -> dict[str, Any]:
         "gpus": [gpu.name for gpu in there],
         "versions": {
             "cpufree": cpufree.__version__,
-            "kernel compiler": tried(core.kernel_compiler),
+            "kernel compiler": tried(lambda: load_gpu_core().kernel_compiler()),
             "numpy": np.__version__,
             **{k: m.__version__ for k, m in modules.items() if m is not None},
         },

@@ -36,8 +36,9 @@ from cpufree.compiler.grid import (
 )
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.passes.tiles import NotOnChip
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.engines.watch import Watch
+from cpufree.extension import load_for_programs
 from cpufree.laps import Laps
 
 CASES = (
@@ -106,7 +107,7 @@ def compile_one(task: tuple[str, int, str, int]) -> None:
     try:
         kernel, _, _ = kernel_of(name, n, way, multiprocessors_of([device]))
         text = kernel.text
-        core.load_for_programs().make_gpu_program(
+        load_for_programs().make_gpu_program(
             text.on_gpu(), [device], 1 << 20, 0, text.threads, text.thread_bytes, 1
         )
     except NotOnChip:

@@ -49,7 +49,7 @@ SET_UP = """
 import json, sys, time
 import numpy as np
 import cpufree
-from cpufree.engines import core
+from cpufree import _core
 name, file, pes, engine = sys.argv[1:5]
 A = cpufree.load_matrix(file)
 pes = int(pes)
@@ -59,9 +59,10 @@ small = cpufree.generate.poisson2d(nx=200, ny=200)
 with cpufree.Solver(small, **where) as solver:  # contexts and kernels
     solver.solve(np.ones(small.shape[0]))
 started = time.perf_counter() - begin
-laid_out = core.make_system
-def by_host(*arrays, tuning, **more):
-    return laid_out(*arrays, tuning={**(tuning or {}), "layout": 0}, **more)
+laid_out = _core.System
+def by_host(*given):
+    *first, tuning, team = given
+    return laid_out(*first, {**tuning, "layout": 0}, team)
 given = {"host": A, "host, by the host": A}
 if pes == 1 and engine == "cuda_p2p":
     try:
@@ -73,7 +74,7 @@ if pes == 1 and engine == "cuda_p2p":
 if "poisson3d" in name:
     given["host, not checked"] = A.copy()
 for place, matrix in given.items():
-    core.make_system = by_host if "by the host" in place else laid_out
+    _core.System = by_host if "by the host" in place else laid_out
     for number in range(3):
         begin = time.perf_counter()
         solver = cpufree.Solver(matrix, **where)

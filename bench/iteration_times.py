@@ -21,8 +21,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.errors import CpufreeError
+from cpufree.extension import load_gpu_core
 from cpufree.matrix.load import as_csr
 from cpufree.solvers.layout import Sharing
 
@@ -40,9 +41,9 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[d
     """Yield what iterations and launches take, by method."""
     lengths = (SHORT, LONG) if matrix.nnz < FEW_ENTRIES else (SHORT // 5, LONG // 5)
     sharing = Sharing.of(matrix, pes, "auto", "auto")
-    system = core.make_system(
+    system = load_gpu_core().System(
         matrix.indptr, matrix.indices, matrix.data, sharing.part, sharing.order, pes=pes, blocks=0,
-        engine="cuda_p2p", gpus=tuple(range(pes)),
+        engine="cuda_p2p", gpus=list(range(pes)),
     )  # fmt: skip
     b = np.random.default_rng(1).standard_normal(matrix.shape[0])
     for method in METHODS:
@@ -51,7 +52,7 @@ def measure(source: str, matrix: Any, pes: int, listed: list[str]) -> Iterator[d
             for count, times in seconds.items():
                 options = {"method": method, "pc": "none", "rtol": 0.0, "atol": 0.0,
                            "maxiter": count, "wait_limit": WAIT_LIMIT}  # fmt: skip
-                outcome = core.solve(system, b, None, None, options, None)
+                outcome = system.solve(b, None, None, options, None)
                 if outcome["iterations"] != count:
                     raise ValueError(f"{method} ended after {outcome['iterations']} of {count}")
                 if repeat:  # the first one loads kernels

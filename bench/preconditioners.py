@@ -26,8 +26,8 @@ from rich.console import Console
 import cpufree
 from cpufree.bench.cg.problems import cases
 from cpufree.bench.core.machine import describe_machine, describe_versions, source_state
-from cpufree.engines import core
 from cpufree.errors import CpufreeError
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr, load_matrix
 
 SCHEMA = 1
@@ -116,7 +116,7 @@ def main(
         "machine": describe_machine(),
         "versions": describe_versions("c++"),
         "source": source_state(),
-        "gpus": describe_gpus("cuda_p2p" if core.gpus() else "cpu_threads"),
+        "gpus": describe_gpus("cuda_p2p" if load_core().gpus() else "cpu_threads"),
         "rtol": rtol,
         "method": method,
         "results": [],

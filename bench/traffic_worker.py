@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from cpufree.engines import core
+from cpufree.extension import load_gpu_core
 
 
 def main(path: str, method: str, iterations: int) -> None:
@@ -20,10 +20,10 @@ def main(path: str, method: str, iterations: int) -> None:
     with np.load(path) as arrays:
         matrix = [arrays[name] for name in ("indptr", "indices", "data")]
         order = arrays.get("order", None)
-    system = core.make_system(*matrix, None, order, pes=1, blocks=0, engine="cuda_p2p", gpus=(0,))
+    system = load_gpu_core().System(*matrix, None, order, 1, 0, "cuda_p2p", [0])
     b = np.random.default_rng(1).standard_normal(matrix[0].size - 1)
     limits = {"rtol": 0.0, "atol": 0.0, "maxiter": iterations, "wait_limit": 30.0}
-    found = core.solve(system, b, None, None, {"method": method, "pc": "none", **limits}, None)
+    found = system.solve(b, None, None, {"method": method, "pc": "none", **limits}, None)
     print(json.dumps({"iterations": found["iterations"], "plan": {**system.plan()}}))
 
 

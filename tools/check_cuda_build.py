@@ -18,9 +18,10 @@ from pathlib import Path
 PROGRAM = """
 import numpy as np
 import cpufree
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
+from cpufree.extension import load_core
 
-assert core.cuda_built(), "the extension is built without CUDA"
+assert load_core().cuda_built(), "the extension is built without CUDA"
 if not gpus.find():
     print("no GPU:", gpus.absence([]))
 A = cpufree.generate.poisson2d(nx=30, ny=20)

@@ -181,3 +181,15 @@ def find_compiler() -> str:
 def load_gpu_core() -> ModuleType:
     """Return the extension for work on GPUs; UnsupportedError where it does not load."""
     return with_kernels(load_core())
+
+
+def load_for(engine: str) -> ModuleType:
+    """Return the extension for work on an engine; UnsupportedError where it does not load."""
+    return load_gpu_core() if engine in ("cuda_p2p", "nvshmem") else load_core()
+
+
+def load_for_programs() -> ModuleType:
+    """Return the extension for programs on GPUs, whose kernels are compiled in any build."""
+    core = load_core()
+    set_compiler(core)
+    return core

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cpufree import generate
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
@@ -45,12 +45,12 @@ def solve_all(pes: int, engine: str, side: int, unknowns: int, iterations: int) 
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     part = contiguous(A, pes) if pes > 1 else None
     on_gpu = engine == "cuda_p2p"
-    devices = [gpu["index"] for gpu in core.gpus()][:pes] if on_gpu else []
+    devices = [gpu["index"] for gpu in load_core().gpus()][:pes] if on_gpu else []
     wrong = []
     for tuning in TUNINGS:
         chosen = {**tuning, "threads": THREADS} if on_gpu else {"halo": min(tuning["halo"], 1)}
         chosen |= {"pc": "fsai", "pc_level": 2}
-        system = core.load().System(
+        system = load_core().System(
             A.indptr, A.indices, A.data, part, None, pes, BLOCKS, engine, devices, chosen
         )
         for method, pc in itertools.product(METHODS, PRECONDITIONERS):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.stencil import jacobi
 
 # On GPUs; elsewhere there is one sweep.
@@ -46,13 +46,13 @@ def run_all(pes: int, engine: str, iterations: int) -> list[str]:
         for sweep in SWEEPS[len(shape)] if on_gpu else ({},):
             where = {"engine": engine, "pes": pes, "blocks": BLOCKS}
             if on_gpu:
-                where["gpus"] = [gpu["index"] for gpu in core.gpus()][:pes]
+                where["gpus"] = [gpu["index"] for gpu in load_core().gpus()][:pes]
             options = {**where, **sweep, "iterations": iterations, "wait_limit": WAIT_LIMIT}
             out = np.empty_like(u0)
             periodic = [kind == "periodic" for kind in boundary]
             name = f"{pes} PEs, {shape}, {sweep}"
             try:
-                facts = core.load().jacobi(u0, None, out, periodic, options, None)
+                facts = load_core().jacobi(u0, None, out, periodic, options, None)
             except ValueError as error:  # too many points for so few blocks' registers
                 print(f"{name}: {error}", flush=True)
                 continue

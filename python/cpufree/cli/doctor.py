@@ -25,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.extension import load_core, load_gpu_core
 from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
 
 if TYPE_CHECKING:
@@ -107,10 +108,10 @@ def inspect_gpus() -> Section:
 
 def extension_findings() -> list[Finding]:
     """Report the GPUs as the extension sees them; nvidia-smi's list where it sees none."""
-    from cpufree.engines import core, gpus
+    from cpufree.engines import gpus
 
     try:
-        there, built = gpus.find(), core.cuda_built()
+        there, built = gpus.find(), load_core().cuda_built()
     except UnsupportedError:  # the section on engines tells
         return listed_by_driver()
     with_cuda = Finding("extension", Status.OK, "compiled with CUDA")
@@ -126,13 +127,11 @@ def extension_findings() -> list[Finding]:
 
 def kernels_findings() -> list[Finding]:
     """Report what compiles kernels for GPUs, and where they are kept; nothing if built in."""
-    from cpufree.engines import core
-
     name = "GPU kernels"
-    if not core.kernels_compiled():
+    if not load_core().kernels_compiled():
         return []
     try:
-        compiler = core.kernel_compiler()
+        compiler = load_gpu_core().kernel_compiler()
     except UnsupportedError as error:
         hint = "pip install 'nvidia-cuda-nvrtc>=13,<14'"
         return [Finding(name, Status.MISSING, str(error), hint)]
@@ -164,11 +163,11 @@ def gpu_finding(gpu: Gpu) -> Finding:
 
 def peer_findings(there: list[Gpu]) -> list[Finding]:
     """Report whether all pairs of GPUs reach one another's memory, nothing for a single one."""
-    from cpufree.engines import core
+    from cpufree.engines import gpus
 
     if len(there) < 2:
         return []
-    problem = core.peer_problem(tuple(gpu.index for gpu in there))
+    problem = gpus.peer_problem(there)
     if problem:
         return [Finding("peer access", Status.NOTE, f"{problem}; auto uses one GPU")]
     return [Finding("peer access", Status.OK, f"between all pairs of {len(there)} GPUs")]
@@ -206,12 +205,10 @@ def inspect_engines(
 
 def cpu_kernels_finding() -> Finding:
     """Report for which processors the kernels of the CPU engine are compiled."""
-    from cpufree.engines import core
-
     name = "CPU kernels"
     try:
-        loaded = core.load()
-        level, there, lacks = loaded.cpu_level(), loaded.cpu_levels(), loaded.cpu_lacks()
+        core = load_core()
+        level, there, lacks = core.cpu_level(), core.cpu_levels(), core.cpu_lacks()
     except UnsupportedError as error:
         return Finding(name, Status.MISSING, str(error))
     except CpufreeError as error:
@@ -247,15 +244,15 @@ def compiled_findings() -> list[Finding]:
 
 def inspect_gpu_engine(test: Callable[[], str] | None = None) -> Finding:
     """Report the engine for GPUs, tried on all of them, or on one where they do not combine."""
-    from cpufree.engines import core, gpus
+    from cpufree.engines import gpus
 
     there = gpus.find()
     usable = gpus.usable(there)
     if not usable:
         return Finding("cuda_p2p", Status.NOTE, f"not used: {gpus.absence(there)}")
+    if gpus.peer_problem(usable):
+        usable = usable[:1]
     numbers = tuple(gpu.index for gpu in usable)
-    if core.peer_problem(numbers):
-        numbers = numbers[:1]
     return try_engine("cuda_p2p", test or (lambda: self_test(numbers)))
 
 

@@ -104,9 +104,9 @@ def silent_copies() -> Iterator[None]:
 
 def discover_gpus() -> None:
     """Let the GPUs' driver start while ranks meet."""
-    from cpufree.engines import core, nvshmem
+    from cpufree.engines import gpus, nvshmem
 
-    nvshmem.discover_early(core.gpus)
+    nvshmem.discover_early(gpus.find)
 
 
 def discover_nvshmem() -> None:

@@ -33,13 +33,13 @@ from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.runner import Ran, Runner
 from cpufree.distributed import Team
-from cpufree.engines import core
 from cpufree.engines.asked import Asked
 from cpufree.engines.choices import valid
 from cpufree.engines.in_processes import team_for
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError
+from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
@@ -102,7 +102,7 @@ class Program:
         lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs))
         kept = returned_fields(lowered.result)
         groups = grid_groups(lowered.program, kept)
-        here = [gpu["index"] for gpu in core.gpus()][:pes]
+        here = [gpu["index"] for gpu in load_core().gpus()][:pes]
         size = (multiprocessors_of(here), tile_memory_of(here)) if here else (132, MEMORY)
         return explain_kernel(chosen_kernel(groups, most_pes(groups, pes), kept, *size))
 

@@ -16,9 +16,9 @@ from cpufree.compiler.emit.blocks import BlockPlan, tile_memory
 from cpufree.compiler.grid import GridKernel
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.runner import Outcome, Runner, Table, Words
-from cpufree.engines import core
 from cpufree.engines.watch import Watch
 from cpufree.errors import EngineError
+from cpufree.extension import load_core, load_for_programs
 
 Copy = list[int]
 """PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
@@ -76,7 +76,7 @@ class Gpus(GpuMemory):
         """
         self.kernel = kernel
         text, layout = kernel.text, kernel.layout
-        on_gpus = core.load_for_programs().make_gpu_program(
+        on_gpus = load_for_programs().make_gpu_program(
             text.on_gpu(),
             list(devices),
             layout.size,
@@ -117,12 +117,12 @@ def gpu_runner(kernel: GridKernel, devices: Sequence[int], kept: Collection[str]
 
 def multiprocessors_of(devices: Sequence[int]) -> int:
     """Return the multiprocessors of a GPU, of the least if they differ."""
-    return min(gpu["multiprocessors"] for gpu in core.gpus() if gpu["index"] in devices)
+    return min(int(gpu["multiprocessors"]) for gpu in load_core().gpus() if gpu["index"] in devices)
 
 
 def tile_memory_of(devices: Sequence[int]) -> int:
     """Return the bytes that tiles of a block may take, on a GPU that has least if they differ."""
-    there = [gpu["compute_capability"] for gpu in core.gpus() if gpu["index"] in devices]
+    there = [gpu["compute_capability"] for gpu in load_core().gpus() if gpu["index"] in devices]
     return min(tile_memory((major, minor)) for major, minor in there)
 
 

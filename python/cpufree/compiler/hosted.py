@@ -25,9 +25,9 @@ from cpufree.compiler.passes import exchange
 from cpufree.compiler.passes.accesses import elements, scalar_accesses
 from cpufree.compiler.passes.rows import scalars_read
 from cpufree.compiler.runner import Outcome, Runner, Words, scalar_bytes
-from cpufree.engines import core
 from cpufree.engines.watch import Watch
 from cpufree.errors import UnsupportedError
+from cpufree.extension import load_for_programs
 from cpufree.laps import Laps
 
 LEAST_COMMANDS = 48
@@ -57,7 +57,7 @@ class HostDriven(GpuMemory):
         self, recording: Recording, text: str, kernels: int, devices: Sequence[int], threads: int
     ) -> None:
         layout, self.left = recording.layout, recording.left
-        on_gpus = core.load_for_programs().make_hosted_program(
+        on_gpus = load_for_programs().make_hosted_program(
             text, kernels, list(devices), layout.size, threads
         )
         super().__init__(layout, devices, on_gpus)

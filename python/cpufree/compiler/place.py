@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from cpufree.compiler import ir
-from cpufree.engines import choices, core, gpus
+from cpufree.engines import choices, gpus
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import named_engine
@@ -76,7 +76,7 @@ def place(asked: Asked, env: Env, program: ir.Program, near: int | None) -> Plac
     if engine == "auto" and isinstance(asked.pes, int) and asked.pes > len(usable):
         return Place("cpu_threads", why=f"{asked.pes} PEs are asked for")
     chosen, why = _choose(asked, env, usable, points, near)
-    problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
+    problem = gpus.peer_problem(chosen)
     if problem and (asked.pes != "auto" or asked.devices != "auto"):
         raise UnsupportedError(
             f"these GPUs cannot work together: {problem}. Use one of them, or {gpus.INSTEAD}"

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree import options
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.option_schema import a_number
 from cpufree.options import Option
 from cpufree.text import meant
@@ -56,7 +56,7 @@ def share_of_cores(pes: int, cores: int | None = None) -> int:
 
 def available_cores() -> int:
     """Return the number of cores that this process may use."""
-    return core.available_cores()
+    return int(load_core().available_cores())
 
 
 def cores_here() -> list[int]:

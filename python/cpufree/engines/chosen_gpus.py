@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cpufree.engines import choices, core, gpus
+from cpufree.engines import choices, gpus
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits
 from cpufree.engines.gpus import Gpu
@@ -64,7 +64,7 @@ def combined(
     chosen: list[Gpu], there: list[Gpu], size: Size, why: str, model: Model
 ) -> tuple[list[Gpu], str, list[str]]:
     """Return the chosen GPUs, in order; one, if they cannot be combined."""
-    problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
+    problem = gpus.peer_problem(chosen)
     if not problem:
         return _in_order(chosen), why, []
     one = next((gpu for gpu in there if fits(size, 1, gpu.room(), model)), None)
@@ -78,7 +78,7 @@ def combined(
 
 def _reachable(chosen: list[Gpu]) -> list[Gpu]:
     """Return the GPUs; UnsupportedError where they do not reach one another's memory."""
-    problem = core.peer_problem(tuple(gpu.index for gpu in chosen))
+    problem = gpus.peer_problem(chosen)
     if problem:
         raise UnsupportedError(
             f"these GPUs cannot work together: {problem}. Use one of them, or {gpus.INSTEAD}"

@@ -12,9 +12,10 @@ import threading
 from typing import Any
 
 from cpufree import options
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.engines.asked import Asked
 from cpufree.env import Env
+from cpufree.extension import load_core
 
 LARGE_FILE = 4 << 20
 """Bytes from which a file holds so many nonzeros that "auto" takes a GPU, whatever its format."""
@@ -56,7 +57,7 @@ def _start(asked: Asked, env: Env) -> None:
     with contextlib.suppress(Exception):
         there = [gpu.index for gpu in gpus.usable(gpus.find())]
         for number in numbers_of(asked, env, there):
-            core.gpu_free_bytes(number)
+            load_core().gpu_free_bytes(number)
 
 
 def numbers_of(asked: Asked, env: Env, there: list[int]) -> list[int]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cpufree.engines import core
 from cpufree.env import gpu_numbers
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
+from cpufree.extension import load_core
 
 # The kernels use instructions that came with compute capability 9.0 (Hopper).
 LEAST_CAPABILITY = (9, 0)
@@ -46,7 +46,7 @@ class Gpu:
 
         Raises EngineError where the GPU lets nobody in.
         """
-        return core.gpu_free_bytes(self.index)
+        return int(load_core().gpu_free_bytes(self.index))
 
     def room(self) -> int:
         """Return the memory that is free now, 0 where the GPU lets nobody in."""
@@ -75,7 +75,7 @@ def find() -> list[Gpu]:
             ),
             uuid=str(gpu.get("uuid", "")),
         )
-        for gpu in core.gpus()
+        for gpu in load_core().gpus()
     ]
     return sorted(found, key=lambda gpu: gpu.index)
 
@@ -103,16 +103,17 @@ def absence(there: Sequence[Gpu]) -> str:
         least = ".".join(map(str, LEAST_CAPABILITY))
         listed = ", ".join(f"GPU {gpu.index} ({gpu.name}) has {gpu.capability}" for gpu in there)
         return f"compute capability {least} or higher is needed, and {listed}"
+    core = load_core()
     if not core.cuda_built():
         return "this build has no CUDA"
-    return core.gpu_note().rstrip(".") or "CUDA lists no GPU"
+    return str(core.gpu_note()).rstrip(".") or "CUDA lists no GPU"
 
 
 def remedy(there: Sequence[Gpu]) -> str:
     """Return what to do where no GPU can be used, "" where nothing helps."""
     if there:
         return ""
-    if core.cuda_built():
+    if load_core().cuda_built():
         return "nvidia-smi shows what the driver sees, cpufree doctor what cpufree sees"
     return (
         "with nvcc on the path, rebuild in the source tree: "
@@ -225,6 +226,12 @@ def spell(numbers: Sequence[int]) -> str:
             runs.append([number])
     parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
     return f"GPU{'' if len(numbers) == 1 else 's'} {', '.join(parts)}"
+
+
+def peer_problem(chosen: Iterable[Gpu]) -> str:
+    """Return which two GPUs do not reach one another's memory, "" where all do."""
+    numbers = [gpu.index for gpu in chosen]
+    return str(load_core().peer_problem(numbers)) if len(numbers) > 1 else ""
 
 
 def models(chosen: Iterable[Gpu]) -> str:

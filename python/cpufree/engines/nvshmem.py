@@ -13,10 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from cpufree.distributed import Team
-from cpufree.engines import core
+from cpufree.engines import gpus
 from cpufree.engines.placement import Placement
 from cpufree.env import nvshmem_memory_grows, preset_nvshmem
 from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.extension import load_core
 
 NAME = "libnvshmem_host.so.3"
 KERNELS = "_nvshmem.fatbin"
@@ -48,7 +49,7 @@ def find() -> str:
 
 def find_kernels(name: str = KERNELS) -> str:
     """Return the path of the kernels for GPUs in several nodes; "" where they were not built."""
-    file = Path(core.load().__file__ or "").with_name(name)
+    file = Path(load_core().__file__ or "").with_name(name)
     return str(file) if file.exists() else ""
 
 
@@ -92,7 +93,7 @@ def discover_early(*looks: Callable[[], object]) -> None:
         with contextlib.suppress(CpufreeError):  # raised again for who asks
             look()
 
-    for look in looks or (core.gpus, find_version):
+    for look in looks or (gpus.find, find_version):
         _looking.append(threading.Thread(target=quietly, args=(look,)))
         _looking[-1].start()
 
@@ -123,6 +124,7 @@ def starting(placement: Placement, room: int) -> Iterator[None]:
         yield
         return
     (gpu,) = placement.own_devices
+    core = load_core()
     try:
         core.start_nvshmem(placement.team, placement.tuning["nvshmem_library"], gpu, room)
         yield

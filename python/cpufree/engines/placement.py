@@ -9,7 +9,7 @@ from typing import Any
 
 from cpufree import machine, options
 from cpufree.distributed import Team
-from cpufree.engines import answer_time, choices, core, gpus
+from cpufree.engines import answer_time, choices, gpus
 from cpufree.engines.answer_time import Candidate, Costs, Forecast
 from cpufree.engines.asked import Asked
 from cpufree.engines.chosen_gpus import are, choose_gpus, combined, near_first
@@ -18,6 +18,7 @@ from cpufree.engines.gpu_choice import MODEL, Size, model_of, with_room
 from cpufree.engines.gpus import Gpu
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, OutOfMemoryError
+from cpufree.extension import load_core
 from cpufree.text import counted
 
 # From so many nonzeros on, "auto" takes GPUs. Below, a solve is over before a GPU has been set up.
@@ -185,7 +186,8 @@ def _before_cuda(
     if _says_how_many(asked, env) or env.node_size is not None:
         return None
     # Below, no GPU is asked for anyway; above, none is worth a look at parts of the matrix.
-    if not GPU_NNZ <= size.nnz <= core.most_nonzeros_by_host():
+    core = load_core()
+    if not GPU_NNZ <= size.nnz <= core.most_nonzeros_by_host:
         return None
     if not core.cuda_built() or not gpus.driver_is_ahead():
         return None
@@ -232,7 +234,7 @@ def _by_answer(
         return None
     known = forecast()
     blocks = _blocks(asked, env, size) if cpu_too else None
-    running = [core.gpu_is_started(gpu.index) for gpu in there]
+    running = [load_core().gpu_is_started(gpu.index) for gpu in there]
     name = there[0].name if there else ""
     costs = Costs.of(machine.of_gpu(name), choices.available_cores())
     ways = answer_time.all_candidates(size, running, blocks, known, costs, model_of(name))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.engines import core
 from cpufree.engines.asked import Asked
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import Placement, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.gpu_csr import GpuCsr
@@ -44,7 +44,8 @@ def may_be_checked_there(A: CsrMatrix, asked: Asked, env: Env) -> bool:
 
     Not where they are known: nobody can have changed them since they were looked at.
     """
-    if A.nnz <= core.most_nonzeros_by_host() or A.entries_known() or not core.cuda_built():
+    core = load_core()
+    if A.nnz <= core.most_nonzeros_by_host or A.entries_known() or not core.cuda_built():
         return False
     names = {asked.engine, env.engine}
     return names <= {"auto", "cuda_p2p"} and asked.tuning.get("pc") not in FACTORS
@@ -72,7 +73,7 @@ def lay_out_there(A: GpuCsr, there: There, laps: Laps) -> tuple[Layout, Pattern]
         A: the matrix. there: how.
         laps: of the set-up; those of this are added.
     """
-    small = A.nnz <= core.most_nonzeros_by_host()
+    small = A.nnz <= load_core().most_nonzeros_by_host
     natural = there.reorder in (False, "natural", "auto")
     factors = there.asked.tuning.get("pc") in FACTORS
     if small or not natural or A.dtype != there.dtype or factors:
@@ -83,7 +84,9 @@ def lay_out_there(A: GpuCsr, there: There, laps: Laps) -> tuple[Layout, Pattern]
     laps.lap("place")
     tuning = {**where.tuning, "inspect": there.check}
     try:
-        system = core.make_system_there(A.addresses(), where.blocks, where.own_devices, tuning)
+        system = load_for("cuda_p2p").System(
+            *A.addresses(), where.blocks, list(where.own_devices), tuning
+        )
     except (InvalidInputError, OutOfMemoryError):
         return None  # the host says more of it, or finds room
     plan: dict[str, Any] = {**system.plan()}

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpufree.distributed import Team
-from cpufree.engines import choices, core, gpus, nvshmem
+from cpufree.engines import choices, gpus, nvshmem
 from cpufree.engines.placement import Placement
+from cpufree.extension import load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.problem import CsrMatrix
@@ -77,18 +78,18 @@ def lay_out(
         if not isinstance(sharing, Sharing):
             sharing = in_team(placement.team, sharing)
             laps.lap("partition")
-        system = core.make_system(
+        system = load_for(placement.engine).System(
             matrix.indptr,
             matrix.indices,
             matrix.data,
             sharing.part,
             sharing.order,
-            pes=placement.pes,
-            blocks=placement.blocks,
-            engine=placement.engine,
-            gpus=placement.own_devices,
-            tuning=tuning,
-            team=placement.team,
+            placement.pes,
+            placement.blocks,
+            placement.engine,
+            list(placement.own_devices),
+            tuning,
+            placement.team,
         )
     return layout_of(system, placement, sharing, prepared.odd, laps)
 
@@ -98,7 +99,8 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
 
     None: they do not fit into it as it is, and nothing has changed.
     """
-    if not core.update_system(old.system, prepared.matrix):
+    new = prepared.matrix
+    if not old.system.update(new.indptr, new.indices, new.data):
         return None
     return layout_of(old.system, old.placement, old.sharing, prepared.odd, laps)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
-from cpufree.engines import core, in_processes
+from cpufree.engines import in_processes
 from cpufree.engines.asked import Asked
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
@@ -24,6 +24,7 @@ from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import GPU_NNZ, named_engine, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.log import log_times, logger
 from cpufree.matrix.gpu_csr import gpu_csr
@@ -86,7 +87,7 @@ class MatrixOnPes:
 
     def __init__(self, A: Any, wanted: Wanted) -> None:
         laps = Laps()
-        core.load()
+        load_core()
         self.env = Env.read()
         self._asked, self._check, self._goal = wanted.asked, wanted.check, wanted.call.goal
         self.past: list[int] = []
@@ -247,7 +248,7 @@ class MatrixOnPes:
             and self._unasked
             and layout.engine == "cpu_threads"
             and (prepared.pattern.nnz < GPU_NNZ or layout.placement.expected is not None)
-            and core.cuda_built()
+            and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
         self.plan, self.why, self.warnings = layout.plan, layout.why, [*layout.warnings]

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.distributed import Team
-from cpufree.engines import choices, core, in_processes
+from cpufree.engines import choices, in_processes
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.matrix.validate import SYMMETRY_TOLERANCE
@@ -130,7 +131,7 @@ def _plan(
         slab = rows
     values = converted(slab.data, dtype)
     tolerance = SYMMETRY_TOLERANCE[dtype.name] if check else _UNCHECKED
-    plan = core.plan_slab(
+    plan = load_core().SlabPlan(
         slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, tolerance, team
     )
     return slab.first_row, slab.first_row + slab.count, plan
@@ -142,7 +143,7 @@ def _origin(rows: RowSlab | RowSource) -> str:
 
 def _make_system(plan: SlabPlan, where: Placement) -> System:
     """Return the System of a share, which it takes over."""
-    system: System = core.load_for(where.engine).System(
+    system: System = load_for(where.engine).System(
         plan,
         where.pes,
         where.blocks,

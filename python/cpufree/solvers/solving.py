@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from cpufree import options as schema
 from cpufree.device_arrays import cuda_device
-from cpufree.engines import choices, core, in_processes
+from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError
@@ -202,7 +202,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
         columns=call.columns,
         method=call.asked_method,
         pc=call.options["pc"],
-        refused=core.refuses_columns(layout.system),
+        refused=layout.system.refuses_columns(),
         on_chip=bool(layout.plan["resident_matrix"]),
         matrix_bytes=float(layout.plan["matrix_bytes"]),
         vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),
@@ -221,7 +221,7 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     largest = max(vectors, key=norm_of)
     all_vectors = padded(vectors, zeros_like(vectors[0]))
     with watch.bar(0, partial(new_bar, largest, options)), watch:
-        outcomes = core.solve_columns(layout.system, all_vectors, options, watch)
+        outcomes: Any = layout.system.solve_columns(*lists_of(all_vectors), options, watch)
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
@@ -234,6 +234,12 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
             matrix.past.append(result.iterations)
         results.append(with_notes(result, right, matrix, layout, options, why))
     return results
+
+
+def lists_of(vectors: Sequence[Vectors]) -> tuple[list[Any], list[Any] | None, list[Any] | None]:
+    """Return right-hand sides, guesses, and arrays for x, of which all columns or none have one."""
+    b, x0, out = (list(part) for part in zip(*vectors, strict=True))
+    return b, None if x0[0] is None else x0, None if out[0] is None else out
 
 
 def norm_of(vectors: Vectors) -> float:
@@ -274,9 +280,9 @@ def run(
 ) -> Any:
     """Return what the core says of a solve, by this process or together with its team."""
     if matrix.team is None:
-        return core.solve(layout.system, *vectors, options, call.watch)
+        return layout.system.solve(*vectors, dict(options), call.watch)
     right, guess, _ = vectors
-    solve = partial(core.solve, layout.system, right, guess, None, options)
+    solve = partial(layout.system.solve, right, guess, None, dict(options))
     facts = {**options, "columns": call.columns}
     return in_processes.solve(matrix.team, (right, guess), facts, call.watch, solve, matrix.own)
 

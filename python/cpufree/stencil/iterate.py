@@ -15,12 +15,13 @@ from cpufree.arguments import Count, Engine, Gpus
 from cpufree.device_arrays import cuda_device
 from cpufree.distributed import Team
 from cpufree.docstrings import with_parameters
-from cpufree.engines import choices, core
+from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import team_for
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_for
 from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.stencil import processes
@@ -186,8 +187,8 @@ def _run(
     room = Room(start.dtype)
     out = room([0] * len(start.shape), start.shape)
     term = None if source is None else source.array
-    loaded = core.load_for(options["engine"])
-    return loaded.jacobi(start.array, term, out, periodic, options, watch), room
+    core = load_for(options["engine"])
+    return core.jacobi(start.array, term, out, periodic, options, watch), room
 
 
 def _options(

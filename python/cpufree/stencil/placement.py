@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpufree import machine
-from cpufree.engines import choices, core
+from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.chosen_gpus import choose_gpus
 from cpufree.engines.gpu_choice import MODEL, Bytes, Size, latency, predict
@@ -16,6 +16,7 @@ from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import GPU_NNZ, choose_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, OutOfMemoryError
+from cpufree.extension import load_core
 
 # From so many updates of points on, "auto" takes GPUs. Below, cores are done before a GPU has been
 # set up.
@@ -53,9 +54,10 @@ class Work:
         if self.dims != 3:
             return 0.0
         single = self.value_bytes == 4
-        return core.registers_3d_seconds(
-            self.shape, self.periodic, single, self.source, gpus, blocks
+        found = load_core().registers_3d_seconds(
+            list(self.shape), list(self.periodic), single, self.source, gpus, blocks
         )
+        return float(found)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def place(asked: Asked, env: Env, work: Work, near: int | None = None) -> Stenci
 
     def seconds(count: int) -> float:
         # In three dimensions the engine keeps values in registers wherever they fit.
-        blocks = min(gpu["multiprocessors"] for gpu in core.gpus())
+        blocks = min(gpu["multiprocessors"] for gpu in load_core().gpus())
         in_registers = work.seconds_in_registers_3d(count, blocks)
         if in_registers == 0.0:
             return predict(size, count, model)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from cpufree.distributed import Team
-from cpufree.engines import choices, core, nvshmem
+from cpufree.engines import choices, nvshmem
 from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import choose_gpu, cores_of, following
 from cpufree.engines.watch import Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_for
 from cpufree.stencil.grid_input import GridValues, Room
 from cpufree.stencil.placement import StencilPlacement
 
@@ -75,7 +76,7 @@ def run_by_boxes(
 ) -> tuple[dict[str, Any], Room]:
     """Run with values that the compiled core asks for; return the outcome, and the values."""
     room = Room(start.dtype)
-    outcome = core.load_for(options["engine"]).jacobi_by_boxes(
+    outcome = load_for(options["engine"]).jacobi_by_boxes(
         start.shape,
         start.dtype.itemsize == 4,
         start.by_numbers,

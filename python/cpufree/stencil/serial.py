@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.stencil.grid_input import as_boundary, as_grid, as_source, whole
 
 
@@ -36,7 +36,7 @@ def reference(
     while done < iters:
         now = min(stretch, iters - done)
         out = np.empty_like(result)
-        core.load().jacobi_reference(result, term, out, periodic, now)
+        load_core().jacobi_reference(result, term, out, periodic, now)
         result, done = out, done + now
         progress(done)
     return result

@@ -20,7 +20,6 @@ from cpufree.bench.cg.problems import cases
 from cpufree.bench.core import pool, processes, rates
 from cpufree.bench.core.worker_process import WorkerProcess
 from cpufree.cli import app as cli
-from cpufree.engines import gpus
 from cpufree.errors import NotEnoughGpusError
 
 pytestmark = [
@@ -478,7 +477,7 @@ def test_wrong_words_are_told(
     code: int,
     told: str,
 ) -> None:
-    monkeypatch.setattr("cpufree.engines.gpus.core.gpus", lambda: [])
+    monkeypatch.setattr("cpufree._core.gpus", lambda: [])
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as ended:
         cli.main(["bench", "cg", *words])
@@ -505,7 +504,7 @@ def test_gpus_are_those_of_the_call_before_those_of_the_environment(
     expected: tuple[int, ...] | None,
 ) -> None:
     gpu = {"name": "H200", "memory_bytes": 2**37, "compute_capability": (9, 0)}
-    monkeypatch.setattr(gpus.core, "gpus", lambda: [{**gpu, "index": k} for k in range(3)])
+    monkeypatch.setattr("cpufree._core.gpus", lambda: [{**gpu, "index": k} for k in range(3)])
     for name in ("CPUFREE_ENGINE", "CPUFREE_GPUS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in preset.items():

@@ -18,8 +18,8 @@ from cpufree.bench.core import gpu_versions, header, machine, records
 from cpufree.bench.core.plan import Plan
 from cpufree.bench.measuring import Measuring
 from cpufree.bench.report.captions import machine_text
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 
 pytestmark = pytest.mark.cpu_only
 FILE = SUPPORT / "bench_synthetic.jsonl"
@@ -55,10 +55,10 @@ LIBRARIES = {
 def gpu_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the files and libraries of a machine with GPUs, and a build with CUDA."""
     files = {gpu_versions.DRIVER_FILE: OPEN, gpu_versions.MAPS_FILE: MAPS}
-    made = {"core_compiler": "GNU 13.3.0", "cuda_runtime": "13.0"}
     monkeypatch.setattr(gpu_versions, "read_text", lambda path: files.get(path, ""))
     monkeypatch.setattr(gpu_versions.ctypes, "CDLL", LIBRARIES.__getitem__)
-    monkeypatch.setattr(core, "made_with", lambda: made)
+    monkeypatch.setattr("cpufree._core.compiler", "GNU 13.3.0")
+    monkeypatch.setattr("cpufree._core.cuda_runtime", lambda: "13.0")
 
 
 def plan(gpus: tuple[int, ...] | None) -> Plan:
@@ -96,7 +96,7 @@ def test_library_that_does_not_tell_its_version_is_left_out(
     monkeypatch.setattr(gpu_versions, "run_tool", lambda command: None)
     library.cuDriverGetVersion = getattr(library, "f", None) or writes(0)
     monkeypatch.setattr(gpu_versions.ctypes, "CDLL", lambda path: library)
-    monkeypatch.setattr(core, "made_with", dict)
+    monkeypatch.setattr("cpufree._core.cuda_runtime", str)
     assert gpu_versions.gpu_versions() == {}
 
 
@@ -160,9 +160,9 @@ def test_version_without_metadata_is_that_of_the_extension(monkeypatch: pytest.M
 
 
 def test_extension_tells_its_compiler_and_no_runtime_without_cuda() -> None:
-    made = core.made_with()
+    made = gpu_versions.made_with()
     assert re.fullmatch(r"\w+ \d+(\.\d+)+", made["core_compiler"])
-    assert ("cuda_runtime" in made) == core.cuda_built()
+    assert ("cuda_runtime" in made) == load_core().cuda_built()
 
 
 @pytest.mark.parametrize(

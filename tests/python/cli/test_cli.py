@@ -19,7 +19,6 @@ from fake_core import FakeCore
 
 from cpufree.cli import app as cli
 from cpufree.cli import commands, display, solve_command
-from cpufree.engines import core
 from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
 from cpufree.solvers.result import Reason
 
@@ -186,7 +185,7 @@ def test_solve_on_gpus_names_them_and_says_why_so_many(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = FakeCore(4)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     ended = run("solve", POISSON, "--gpus", "0,2-3", "--engine", "cuda_p2p")
     assert ended.code == 0, ended.err
     text = " ".join(ended.out.split())
@@ -198,7 +197,7 @@ def test_solve_on_gpus_names_them_and_says_why_so_many(
 
 def test_solve_writes_gpus_to_json(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeCore(2)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     ended = run("solve", POISSON, "--engine", "cuda_p2p", "--gpus", "all", "--json", "-")
     report = json.loads(ended.out)
     assert (report["engine"], report["gpus"]) == ("cuda_p2p", [0, 1])
@@ -221,7 +220,7 @@ def test_gpus_that_cannot_be_had_end_with_a_code(
     code: int,
     message: str,
 ) -> None:
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     ended = run("solve", POISSON, "--engine", "cuda_p2p", *words)
     assert ended.code == code
     assert message in ended.err
@@ -230,7 +229,7 @@ def test_gpus_that_cannot_be_had_end_with_a_code(
 def test_pes_share_a_gpu_that_is_named_several_times(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core, "load", lambda: FakeCore(2))
+    monkeypatch.setattr("cpufree._core", FakeCore(2))
     ended = run("solve", POISSON, "--engine", "cuda_p2p", "--gpus", "0,0,1,1")
     assert ended.code == 0
     assert "of the PEs, 2 share GPU 0, 2 share GPU 1" in ended.out

@@ -17,7 +17,6 @@ from rich.console import Console
 from cpufree import host
 from cpufree.cli import doctor
 from cpufree.cli.doctor import Finding, Section, Status
-from cpufree.engines import core
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
 MEMINFO = "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHuge: x\n"
@@ -53,7 +52,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCore]:
 
     def put(*arguments: Any, **named: Any) -> FakeCore:
         fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr(core, "load", lambda: fake)
+        monkeypatch.setattr("cpufree._core", fake)
         return fake
 
     return put
@@ -158,7 +157,7 @@ def test_gpu_engine_that_fails_makes_the_machine_unhealthy(
 
 
 def test_machine_without_gpu_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "load", lambda: FakeCore(0, note="the driver is not installed"))
+    monkeypatch.setattr("cpufree._core", FakeCore(0, note="the driver is not installed"))
     monkeypatch.setattr(doctor, "run_tool", lambda command: None)
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor.ctypes.util, "find_library", lambda name: None)
@@ -335,6 +334,7 @@ def test_cpp_compiler_that_is_missing_is_shown_with_what_to_do(
     assert "CPUFREE_CXX" in shown.hint
 
 
+@pytest.mark.filterwarnings("ignore:cpufree was built on a processor")
 def test_build_for_another_processor_is_shown_with_what_to_do(
     machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fake_core import FakeCore
 
 from cpufree import machine
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.engines.answer_time import (
     LEAST_SAVING,
     Candidate,
@@ -172,7 +172,7 @@ def test_report_tells_the_numbers_that_were_compared() -> None:
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """Put a machine with two GPUs in the place of this one."""
     fake = FakeCore(2)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     return fake
 
 

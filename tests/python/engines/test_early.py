@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake_core import FakeCore
 
-from cpufree.engines import core, early
+from cpufree.engines import early
 from cpufree.engines.asked import Asked
 from cpufree.env import Env
 from cpufree.errors import UnsupportedError
@@ -24,7 +24,7 @@ SMALL = "gen:poisson2d?nx=20,ny=20"
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """Return a machine with four GPUs, which remembers on which CUDA was started."""
     machine = FakeCore(4)
-    monkeypatch.setattr(core, "load", lambda: machine)
+    monkeypatch.setattr("cpufree._core", machine)
     return machine
 
 
@@ -79,7 +79,7 @@ def test_a_large_file_is_sure_to_go_to_a_gpu(
 
 
 def test_what_is_wrong_is_told_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "load", lambda: FakeCore(0, note="the driver is not installed"))
+    monkeypatch.setattr("cpufree._core", FakeCore(0, note="the driver is not installed"))
     thread = early.start_gpus(Asked("cuda_p2p"), Env(), SMALL)
     assert thread is not None
     thread.join(120)  # an exception in a thread would fail the test

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.cpu_only
 PROGRAM = """
 import numpy as np
 import cpufree
-from cpufree.engines import core
+from cpufree.extension import load_core
 
 A = cpufree.generate.poisson2d(nx=9, ny=8)
 result = cpufree.solve(A, A @ np.ones(72), rtol=1e-10, engine="cpu_threads")
 assert result.converged, result
-assert not core.cuda_built()
-print(core.gpu_note())
+assert not load_core().cuda_built()
+print(load_core().gpu_note())
 try:
     cpufree.solve(A, np.ones(72), engine="cuda_p2p")
 except cpufree.errors.UnsupportedError as error:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fake_core import FakeCore, gpu
 
-from cpufree.engines import core, in_processes
+from cpufree.engines import in_processes
 from cpufree.engines.asked import Asked
 from cpufree.engines.digests import digest
 from cpufree.engines.in_processes import choose_gpu, require_one_machine, team_for
@@ -53,7 +53,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
     def make(count: int) -> None:
         gpus = [{**gpu(k), "uuid": f"uuid {k}"} for k in range(count)]
-        monkeypatch.setattr(core, "load", lambda: FakeCore(gpus))
+        monkeypatch.setattr("cpufree._core", FakeCore(gpus))
 
     return make
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_core import FakeCore
 
-from cpufree.engines import core
+from cpufree.extension import COMPILER, find_compiler, load_for
 
 ROOT = Path(__file__).resolve().parents[3]
 # What cpufree/gpu/cuda/device_std.hpp stands in for: no header of containers, strings or streams.
@@ -24,13 +24,13 @@ FOR_KERNELS = {
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """Return an extension with GPUs whose kernels are compiled when they are first used."""
     fake = FakeCore(1, compiler="NVRTC 13.0")
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     return fake
 
 
 def put_compiler(monkeypatch: pytest.MonkeyPatch, folder: Path, there: bool) -> Path:
     """Make a package as the wheel nvidia-cuda-nvrtc has, with its library or without."""
-    library = folder / "nvidia/cu13/lib" / core.COMPILER
+    library = folder / "nvidia/cu13/lib" / COMPILER
     library.parent.mkdir(parents=True)
     if there:
         library.touch()
@@ -42,14 +42,14 @@ def put_compiler(monkeypatch: pytest.MonkeyPatch, folder: Path, there: bool) -> 
 
 def test_compiler_of_the_wheel_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     library = put_compiler(monkeypatch, tmp_path, there=True)
-    assert core.find_compiler() == str(library)
+    assert find_compiler() == str(library)
 
 
 def test_package_without_the_compiler_leaves_it_to_the_system(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     put_compiler(monkeypatch, tmp_path, there=False)
-    assert core.find_compiler() == ""
+    assert find_compiler() == ""
 
 
 def test_without_packages_of_nvidia_the_compiler_is_left_to_the_system(
@@ -59,7 +59,7 @@ def test_without_packages_of_nvidia_the_compiler_is_left_to_the_system(
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(importlib.util, "find_spec", missing)
-    assert core.find_compiler() == ""
+    assert find_compiler() == ""
 
 
 @pytest.mark.parametrize("engine", ["cuda_p2p", "nvshmem"])
@@ -69,19 +69,19 @@ def test_engine_on_gpus_knows_compiler_and_folder(
     library = put_compiler(monkeypatch, tmp_path, there=True)
     kept = str(tmp_path / "kept")
     monkeypatch.setenv("CPUFREE_KERNEL_CACHE", kept)
-    core.load_for(engine)
+    load_for(engine)
     assert fake.kernels_from == [(str(library), [kept], "")]
 
 
 def test_engine_on_the_cpu_asks_for_no_compiler(fake: FakeCore) -> None:
-    core.load_for("cpu_threads")
+    load_for("cpu_threads")
     assert fake.kernels_from == []
 
 
 def test_built_in_kernels_ask_for_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeCore(1)
-    monkeypatch.setattr(core, "load", lambda: fake)
-    core.load_for("cuda_p2p")
+    monkeypatch.setattr("cpufree._core", fake)
+    load_for("cuda_p2p")
     assert fake.kernels_from == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,8 +101,7 @@ def test_gpus_of_one_process_are_refused_as_nodes(monkeypatch: pytest.MonkeyPatc
 def test_kernels_for_several_nodes_lie_beside_the_extension(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    extension = SimpleNamespace(__file__=str(tmp_path / "_core.so"))
-    monkeypatch.setattr("cpufree.engines.core.load", lambda: extension)
+    monkeypatch.setattr("cpufree._core.__file__", str(tmp_path / "_core.so"))
     assert nvshmem.find_kernels() == ""
     (tmp_path / "_nvshmem.fatbin").touch()
     assert nvshmem.find_kernels() == str(tmp_path / "_nvshmem.fatbin")

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import cpufree
-from cpufree.engines import choices, core
+from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.watch import Watch
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import load_core
 
 
 def test_one_pe_is_the_default() -> None:
@@ -100,7 +101,7 @@ def test_missing_extension_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "cpufree._core", None)
     monkeypatch.delattr(cpufree, "_core", raising=False)
     with pytest.raises(UnsupportedError, match="pip install"):
-        core.load()
+        load_core()
 
 
 # The host's part

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fake_core import FakeCore, gpu
 
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.engines.asked import Asked
 from cpufree.errors import InvalidInputError
 
@@ -78,5 +78,5 @@ def test_device_numbers_are_spelled_as_ranges(chosen: list[int], text: str) -> N
 
 def test_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeCore([gpu(0), gpu(1, "NVIDIA H100"), gpu(2)])
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     assert gpus.models(gpus.find()) == "2 × NVIDIA H200, 1 × NVIDIA H100"

@@ -11,7 +11,7 @@ import pytest
 from fake_core import FakeCore, gpu
 
 import cpufree
-from cpufree.engines import answer_time, core
+from cpufree.engines import answer_time
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.placement import GPU_NNZ, Placement, choose_engine, named_engine, place
@@ -38,7 +38,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
     def put(*arguments: Any, **named: Any) -> FakeCore:
         fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr(core, "load", lambda: fake)
+        monkeypatch.setattr("cpufree._core", fake)
         return fake
 
     return put

@@ -15,7 +15,7 @@ from reference_cg import SYSTEMS, all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
 from cpufree import Reason, Solver, VectorError, WaitTimeoutError
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 from cpufree.solvers import layout
@@ -84,7 +84,7 @@ def test_rows_may_travel_in_every_way(
     A, b = as_csr(poisson), rhs(poisson)
     part = contiguous(A, pes) if pes > 1 else None
     tuning = {"halo": halo, "residency": residency}
-    system = core.load().System(
+    system = load_core().System(
         A.indptr, A.indices, A.data, part, None, pes, 0, "cuda_p2p", NUMBERS[:pes], tuning
     )
     assert system.plan()["block_halo"] == ("packets" if halo == 2 else "flags")
@@ -380,6 +380,6 @@ def test_blocks_asked_for_are_those_in_use(poisson: sp.csr_array) -> None:
 
 
 def test_extension_lists_gpus_as_declared() -> None:
-    assert core.cuda_built()
-    assert core.gpu_note() == ""
+    assert load_core().cuda_built()
+    assert load_core().gpu_note() == ""
     assert all(gpu.name and 0 < gpu.free_bytes() <= gpu.memory_bytes for gpu in HERE)

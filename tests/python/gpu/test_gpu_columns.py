@@ -60,7 +60,7 @@ def test_matrices_of_every_format(spec: str, pes: int) -> None:
 
 @on_all_counts
 def test_halos_of_every_kind_give_the_same_solution(pes: int) -> None:
-    from cpufree.engines import core
+    from cpufree.extension import load_core
     from cpufree.matrix.load import as_csr
     from cpufree.partition.methods import contiguous
 
@@ -69,7 +69,7 @@ def test_halos_of_every_kind_give_the_same_solution(pes: int) -> None:
     part = contiguous(A, pes) if pes > 1 else None
     found = []
     for halo in (0, 1, 2):
-        system = core.load().System(
+        system = load_core().System(
             A.indptr, A.indices, A.data, part, None, pes, 0, "cuda_p2p", list(NUMBERS[:pes]),
             {"halo": halo},
         )  # fmt: skip

@@ -24,9 +24,9 @@ from cpufree.compiler.ranks.hosted import hosted_runner_of_ranks
 from cpufree.compiler.ranks.layout import PUTS
 from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.routes import Ranks
-from cpufree.engines import core
 from cpufree.engines.watch import Watch
 from cpufree.errors import UnsupportedError, WaitTimeoutError
+from cpufree.extension import load_for_programs
 from cpufree.laps import Laps
 
 env.preset_shared_gpus()
@@ -34,7 +34,7 @@ env.preset_shared_gpus()
 
 def _compiler() -> bool:
     try:
-        core.load_for_programs()
+        load_for_programs()
     except UnsupportedError:
         return False
     return True

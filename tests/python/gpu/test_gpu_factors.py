@@ -11,7 +11,7 @@ from gpus_here import NUMBERS, needs_gpu, on_all_counts, true_residual
 from reference_cg import rhs
 
 from cpufree import Solver
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.generate import generate
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
@@ -65,7 +65,7 @@ def test_factors_are_the_same_however_rows_travel(
     A, b = as_csr(poisson), rhs(poisson)
     part = contiguous(A, pes) if pes > 1 else None
     tuning = {"pc_block": 0, **factors, "halo": halo}
-    system = core.load().System(
+    system = load_core().System(
         A.indptr, A.indices, A.data, part, None, pes, 0, "cuda_p2p", NUMBERS[:pes], tuning
     )
     for method in METHODS:

@@ -13,8 +13,8 @@ from reference_cg import rhs
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import core
 from cpufree.errors import NotSymmetricError
+from cpufree.extension import load_for
 from cpufree.matrix.load import as_csr
 
 pytestmark = needs_gpu
@@ -40,8 +40,8 @@ def system(A: Any, pes: int, layout: int, **tuning: Any) -> Any:
     """Return a System of consecutive rows, laid out by the host (0) or the GPUs (1)."""
     A = as_csr(A)
     arrays = (A.indptr, A.indices, A.data, None, None)
-    where: dict[str, Any] = {"pes": pes, "blocks": 0, "engine": "cuda_p2p", "gpus": ()}
-    made = core.make_system(*arrays, **where, tuning={**tuning, "layout": layout})
+    where: tuple[Any, ...] = (pes, 0, "cuda_p2p", [], {**tuning, "layout": layout})
+    made = load_for("cuda_p2p").System(*arrays, *where)
     assert ("setup_send" in {f"setup_{name}" for name in made.plan()["seconds"]}) == (layout == 1)
     return made
 
@@ -77,7 +77,7 @@ def test_new_values_are_laid_out_anew(pes: int) -> None:
 
 @pytest.fixture
 def every_matrix_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "most_nonzeros_by_host", lambda: 0)
+    monkeypatch.setattr("cpufree._core.most_nonzeros_by_host", 0)
 
 
 def on_gpu(A: Any, library: str) -> Any:

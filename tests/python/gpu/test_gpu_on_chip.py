@@ -12,7 +12,7 @@ from gpus_here import NUMBERS, needs_gpu, on_all_counts, true_residual
 from reference_cg import rhs
 
 import cpufree
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
@@ -26,7 +26,7 @@ def system_of(A: sp.csr_array, pes: int, **tuning: int) -> Any:
     matrix = as_csr(A)
     part = contiguous(matrix, pes) if pes > 1 else None
     arrays = matrix.indptr, matrix.indices, matrix.data, part, None
-    return core.load().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], {"halo": 2, **tuning})
+    return load_core().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], {"halo": 2, **tuning})
 
 
 def few_long_rows(n: int = 4000) -> sp.csr_array:

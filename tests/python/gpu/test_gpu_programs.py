@@ -23,13 +23,13 @@ from cpufree.compiler import decorated
 from cpufree.compiler.grid import grid_kernel, round_kernel, tile_kernel
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.passes.barriers import add_barriers
-from cpufree.engines import core
 from cpufree.errors import ProgramError, UnsupportedError
+from cpufree.extension import load_for_programs
 
 
 def _compiler() -> bool:
     try:
-        core.load_for_programs()
+        load_for_programs()
     except UnsupportedError:
         return False
     return True

@@ -15,7 +15,7 @@ from gpus_here import NUMBERS, needs_gpu, on_all_counts, true_residual
 from reference_cg import SYSTEMS, rhs
 
 import cpufree
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
@@ -29,7 +29,7 @@ def system_of(A: sp.csr_array, pes: int, **tuning: int) -> Any:
     part = contiguous(matrix, pes) if pes > 1 else None
     arrays = matrix.indptr, matrix.indices, matrix.data, part, None
     chosen = {"residency": 1, **tuning}
-    return core.load().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], chosen)
+    return load_core().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], chosen)
 
 
 @on_all_counts
@@ -76,7 +76,7 @@ def test_a_block_of_many_rows_has_its_vectors_in_memory_and_the_others_on_chip(m
 
     def outcome(residency: int) -> tuple[bytes, int]:
         chosen = {"residency": residency, "ring": 0, "halo": 1}
-        system = core.load().System(*arrays, 1, 32, "cuda_p2p", NUMBERS[:1], chosen)
+        system = load_core().System(*arrays, 1, 32, "cuda_p2p", NUMBERS[:1], chosen)
         found = solve(system, b, method, "jacobi", **options)
         return found["x"].tobytes(), system.plan()["resident_vectors"]
 
@@ -144,7 +144,7 @@ def test_long_rows_that_stay_in_memory_are_shared() -> None:
     rows, columns = np.divmod(np.random.default_rng(4).integers(0, n * n, 17 * n), n)
     B = sp.coo_array((np.sin(1.0 + np.arange(17 * n)), (rows, columns)), shape=(n, n)).tocsr()
     A = as_csr(sp.csr_array(B @ B.T + 1e3 * sp.eye_array(n)))
-    system = core.load().System(
+    system = load_core().System(
         A.indptr, A.indices, A.data, None, None, 1, 0, "cuda_p2p", NUMBERS[:1], {}
     )
     assert system.plan()["lanes_per_row"] == 4

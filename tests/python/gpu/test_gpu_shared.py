@@ -12,7 +12,7 @@ from reference_cg import rhs
 
 import cpufree
 from cpufree import InvalidInputError, Solver, env
-from cpufree.engines import core
+from cpufree.extension import load_for
 from cpufree.matrix.load import as_csr
 from cpufree.model.patterns.measure import Place, many_to_one, ring
 from cpufree.model.patterns.measure import _exchanges as exchanges
@@ -95,7 +95,7 @@ def test_other_methods_meet_the_tolerance(
 @pytest.mark.parametrize("halo", [0, 1, 2], ids=["stores", "packets", "packets among blocks"])
 def test_rows_travel_in_every_way(poisson: sp.csr_array, gpus: list[int], halo: int) -> None:
     A, b, pes = as_csr(poisson), rhs(poisson), len(gpus)
-    system = core.load_for("cuda_p2p").System(
+    system = load_for("cuda_p2p").System(
         A.indptr, A.indices, A.data, contiguous(A, pes), None, pes, 0, "cuda_p2p", gpus,
         {"halo": halo},
     )  # fmt: skip

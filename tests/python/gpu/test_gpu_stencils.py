@@ -10,7 +10,7 @@ from gpus_here import COUNTS, HERE, NUMBERS, needs_gpu, on_all_counts, several
 from interrupts import interrupt_after
 
 from cpufree import InvalidInputError
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.stencil import StencilReason, jacobi
 
 pytestmark = needs_gpu
@@ -80,7 +80,7 @@ def experiment(u0: np.ndarray, iterations: int, pes: int, **more: Any) -> Any:
     options = {"engine": "cuda_p2p", "pes": pes, "gpus": NUMBERS[:pes], **more}
     options |= {"iterations": iterations, "wait_limit": 5.0}
     out = np.empty_like(u0)
-    return out, core.load().jacobi(u0, None, out, [False] * u0.ndim, options, None)
+    return out, load_core().jacobi(u0, None, out, [False] * u0.ndim, options, None)
 
 
 def study(u0: np.ndarray, iterations: int, name: str, pes: int, steps: int) -> Any:

@@ -11,8 +11,8 @@ from gpus_here import NUMBERS, needs_gpu, on_all_counts
 from reference_cg import rhs
 
 import cpufree
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
@@ -39,7 +39,7 @@ def system_of(A: sp.csr_array, pes: int, tuning: dict[str, Any], dtype: Any = np
     matrix = as_csr(A.astype(dtype))
     part = contiguous(matrix, pes) if pes > 1 else None
     arrays = matrix.indptr, matrix.indices, matrix.data, part, None
-    return core.load().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], tuning)
+    return load_core().System(*arrays, pes, 0, "cuda_p2p", NUMBERS[:pes], tuning)
 
 
 def solve(system: Any, b: Any, method: str, study: str, iterations: int = ITERATIONS) -> Any:

@@ -13,7 +13,6 @@ from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import core
 from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
@@ -29,7 +28,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """A machine with four GPUs and both libraries, on which every matrix is a large one."""
     fake = FakeCore(4)
     fake.most_nonzeros_by_host = 0
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
     monkeypatch.delenv("CPUFREE_GPUS", raising=False)
     install(monkeypatch, [])
@@ -177,7 +176,7 @@ class Looking(FakeCore):
 def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
     fake = Looking(1)
     fake.most_nonzeros_by_host = 0
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     return fake
 
 

@@ -15,7 +15,7 @@ import pytest
 from ranks_here import SMALL
 
 import cpufree
-from cpufree.engines import core, nvshmem
+from cpufree.engines import gpus, nvshmem
 from cpufree.engines.placement import Placement
 from cpufree.errors import EngineError, UnsupportedError
 from cpufree.laps import Laps, disjoint
@@ -32,8 +32,8 @@ def placement(engine: str) -> Placement:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list of what the core is asked for."""
     seen: list[Any] = []
-    monkeypatch.setattr(core, "start_nvshmem", lambda *words: seen.append(words))
-    monkeypatch.setattr(core, "await_nvshmem", lambda: seen.append("awaited"))
+    monkeypatch.setattr("cpufree._core.start_nvshmem", lambda *words: seen.append(words))
+    monkeypatch.setattr("cpufree._core.await_nvshmem", lambda: seen.append("awaited"))
     return seen
 
 
@@ -128,7 +128,7 @@ def test_the_error_of_the_work_is_told_and_not_that_of_the_start(
     def fails() -> None:
         raise EngineError("the start")
 
-    monkeypatch.setattr(core, "await_nvshmem", fails)
+    monkeypatch.setattr("cpufree._core.await_nvshmem", fails)
     with (
         pytest.raises(UnsupportedError, match="the work"),
         nvshmem.starting(placement("nvshmem"), 1),
@@ -156,7 +156,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         seen.append(what)
         raise UnsupportedError("told to who asks")
 
-    monkeypatch.setattr(core, "gpus", lambda: look("gpus"))
+    monkeypatch.setattr("cpufree._core.gpus", lambda: look("gpus"))
     monkeypatch.setattr(nvshmem, "version", lambda _: look("version"))
     yield seen
 
@@ -174,7 +174,7 @@ def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
 
 
 def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) -> None:
-    nvshmem.discover_early(core.gpus)
+    nvshmem.discover_early(gpus.find)
     ended()
     assert looked == ["gpus"]
 

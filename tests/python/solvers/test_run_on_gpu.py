@@ -16,7 +16,6 @@ from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor, install, nothing
 import cpufree
 from cpufree import Solver, cg, solve
 from cpufree.device_arrays import cuda_device
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError, MatrixError, UnsupportedError, VectorError
 from cpufree.matrix.load import as_csr
 from cpufree.solvers.notes import numerical_notes
@@ -38,7 +37,7 @@ def finished() -> list[Any]:
 def machine(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> FakeCore:
     """A machine with four GPUs and both libraries; no engine is preset."""
     fake = FakeCore(4)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
     monkeypatch.delenv("CPUFREE_GPUS", raising=False)
     install(monkeypatch, finished)
@@ -243,7 +242,7 @@ def test_b_on_a_gpu_without_a_gpu_engine_says_why(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = FakeCore(0, built=False, note="this build has no CUDA")
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     with pytest.raises(UnsupportedError, match="this build has no CUDA"):
         solve(A, make(B))
     with pytest.raises(UnsupportedError, match="this build has no CUDA"):

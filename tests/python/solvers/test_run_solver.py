@@ -13,7 +13,6 @@ from scipy.sparse.linalg import spsolve
 
 import cpufree
 from cpufree import Reason, Solver, solve
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError
 
 METHODS = ["cg", "prcg", "pipecg"]
@@ -326,5 +325,5 @@ def test_stub_of_the_core_names_the_keys_that_there_are(poisson: sp.csr_array) -
     assert declared["Plan"] == set(solver._matrix.layout.system.plan())
     assert declared["Plan"] - {"seconds"} == set(solver.plan)  # these are in timings
     options = {"method": "cg", "pc": "jacobi", "rtol": 1e-5, "maxiter": 10}
-    outcome = core.solve(solver._matrix.layout.system, rhs(poisson), None, None, options, None)
+    outcome = solver._matrix.layout.system.solve(rhs(poisson), None, None, options, None)
     assert declared["Outcome"] == set(outcome)

@@ -13,7 +13,6 @@ from reference_cg import all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
 from cpufree import Reason, Solver, WaitTimeoutError, solve
-from cpufree.engines import core
 from cpufree.solvers import layout
 
 # A solve that would take minutes: CG needs as many iterations as this chain has links.
@@ -148,7 +147,7 @@ def test_the_environment_sets_the_wait_limit_unless_the_call_does(
     monkeypatch: pytest.MonkeyPatch, argument: float | None, expected: float
 ) -> None:
     fake = FakeCore(1)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.setenv("CPUFREE_WAIT_LIMIT", "12.5")
     solve(chain(5), np.ones(5), wait_limit=argument)
     assert fake.systems[0].options["wait_limit"] == expected

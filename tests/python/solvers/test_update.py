@@ -16,7 +16,7 @@ from ranks_here import all_say, team
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import answer_time, core
+from cpufree.engines import answer_time
 from cpufree.engines.digests import Pattern
 from cpufree.errors import (
     CpufreeError,
@@ -309,7 +309,7 @@ def test_a_solve_that_has_waited_for_an_update_is_with_the_new_values(
 def machine(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """A machine with four GPUs; no engine is preset."""
     fake = FakeCore(4)
-    monkeypatch.setattr(core, "load", lambda: fake)
+    monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
     monkeypatch.delenv("CPUFREE_GPUS", raising=False)
     install(monkeypatch, [])

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import core
 from cpufree.errors import InvalidInputError, OutOfMemoryError
+from cpufree.extension import load_core
 
 
 def scaled(matrix: Any) -> sp.csr_array:
@@ -34,7 +34,7 @@ def test_the_system_is_kept_and_not_made_again(monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError("again")
 
     with Solver(A, pes=3) as updated, Solver(NEW, pes=3) as new:
-        monkeypatch.setattr(core, "make_system", again)
+        monkeypatch.setattr("cpufree._core.System", again)
         updated.update(NEW)
         assert updated.solve(B).x.tobytes() == new.solve(B).x.tobytes()
 
@@ -81,13 +81,13 @@ def out_of_memory(*_: Any, **__: Any) -> None:
 def test_the_old_system_is_gone_before_another_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     updated = Solver(A)
     there = take_over(updated, OtherSystem(lambda *_: False))
-    make = core.make_system
+    make = load_core().System
 
-    def look(*arrays: Any, **where: Any) -> Any:
+    def look(*given: Any) -> Any:
         assert there() is None
-        return make(*arrays, **where)
+        return make(*given)
 
-    monkeypatch.setattr(core, "make_system", look)
+    monkeypatch.setattr("cpufree._core.System", look)
     updated.update(NEW)
     assert updated.solve(B).converged
 
@@ -97,7 +97,7 @@ def test_a_solver_whose_other_system_cannot_be_made_is_closed_and_says_so(
 ) -> None:
     updated = Solver(A)
     take_over(updated, OtherSystem(lambda *_: False))
-    monkeypatch.setattr(core, "make_system", out_of_memory)
+    monkeypatch.setattr("cpufree._core.System", out_of_memory)
     with pytest.raises(OutOfMemoryError, match=r"no memory left; the old values .* is closed"):
         updated.update(NEW)
     monkeypatch.undo()

@@ -12,7 +12,6 @@ from fake_core import FakeCore, gpu
 from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor
 
 from cpufree import device_arrays
-from cpufree.engines import core
 from cpufree.engines.asked import Asked
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
@@ -39,7 +38,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
     def put(*arguments: Any, **named: Any) -> FakeCore:
         fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr(core, "load", lambda: fake)
+        monkeypatch.setattr("cpufree._core", fake)
         return fake
 
     return put

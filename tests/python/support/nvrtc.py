@@ -16,7 +16,7 @@ OPTIONS = ("-std=c++20", "-default-device", "-builtin-move-forward=false", "-fma
 
 def find() -> str:
     """Return the path of the library, "" where there is none."""
-    from cpufree.engines.core import find_compiler
+    from cpufree.extension import find_compiler
 
     return find_compiler() or next((p for p in PLACES if Path(p).exists()), "")
 

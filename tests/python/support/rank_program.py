@@ -295,7 +295,7 @@ def uneven_cuts(n: int, ranks_: int) -> list[int]:
 def own_rows(team: distributed.Team) -> None:
     """Solve from own rows, and in one process with as many PEs: the same bits."""
     import cpufree
-    from cpufree.engines import core
+    from cpufree.extension import load_core
 
     a = cpufree.generate.from_spec(sys.argv[2])
     n = a.shape[0]
@@ -303,7 +303,7 @@ def own_rows(team: distributed.Team) -> None:
     cuts = uneven_cuts(n, team.size)
     first, last = cuts[team.rank], cuts[team.rank + 1]
     part = np.repeat(np.arange(team.size, dtype=np.int32), np.diff(cuts))
-    whole = core.load().System(
+    whole = load_core().System(
         a.indptr.astype(np.int64), a.indices, a.data, part, None, team.size, 1, "cpu_threads"
     )
     slab = cpufree.RowSlab(first, a[first:last])

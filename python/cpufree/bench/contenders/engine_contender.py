@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.bench.core.problem_folder import Arrays, read_arrays
-from cpufree.engines import choices, core
+from cpufree.engines import choices
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_for
 
 WAIT_LIMIT = 60.0
 
@@ -38,12 +39,12 @@ class EngineContender:
         engine, blocks = ("cuda_p2p", 0) if gpus else ("cpu_threads", choices.share_of_cores(pes))
         begin = time.perf_counter()
         part, order = (None if one is None else np.array(one) for one in (a.part, a.order))
-        self._system = core.make_system(
+        self._system = load_for(engine).System(
             *(np.array(a.indptr), np.array(a.indices), np.array(a.data), part, order),
             pes=pes,
             blocks=blocks,
             engine=engine,
-            gpus=tuple(gpus or ())[:pes],
+            gpus=list(gpus or ())[:pes],
             tuning=dict(options.get("tuning") or {}),
         )
         seconds = time.perf_counter() - begin
@@ -87,7 +88,7 @@ class EngineContender:
             "study": study,
         }
         b = np.array(self._arrays.b)
-        outcome = core.solve(self._system, b, None, None, options, None)
+        outcome = self._system.solve(b, None, None, options, None)
         if request.get("save"):
             np.save(request["save"], outcome["x"])
         answer = {key: outcome[key] for key in ("seconds", "iterations", "reason", "residual")}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cpufree.engines import core
+from cpufree.extension import load_core
 from cpufree.host import read_text, run_tool
 
 DRIVER_FILE, MAPS_FILE = "/proc/driver/nvidia/version", "/proc/self/maps"
@@ -15,6 +15,13 @@ DRIVER_FILE, MAPS_FILE = "/proc/driver/nvidia/version", "/proc/self/maps"
 NAMES = ("driver", "cuda_driver", "cuda_runtime", "cublas", "cusparse", "nccl")
 NAMES_QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
 QUERY = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+
+
+def made_with() -> dict[str, str]:
+    """Return the versions of compiler and CUDA runtime of the extension, where known."""
+    core = load_core()
+    found = {"core_compiler": str(core.compiler), "cuda_runtime": str(core.cuda_runtime())}
+    return {name: version for name, version in found.items() if version}
 
 
 def gpu_versions() -> dict[str, str]:
@@ -33,7 +40,7 @@ def gpu_versions() -> dict[str, str]:
         "cuda_driver": _ask(
             "libcuda.so.1", lambda cuda: cuda_text(_number(cuda.cuDriverGetVersion))
         ),
-        "cuda_runtime": core.made_with().get("cuda_runtime", ""),
+        "cuda_runtime": made_with().get("cuda_runtime", ""),
         **{name: _ask(loaded[name], read) for name, read in readers.items() if name in loaded},
     }
     return {name: version for name, version in found.items() if version}

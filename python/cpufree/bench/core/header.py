@@ -6,12 +6,12 @@ import dataclasses
 import json
 import platform
 
-from cpufree.bench.core.gpu_versions import gpu_versions
+from cpufree.bench.core.gpu_versions import gpu_versions, made_with
 from cpufree.bench.core.lines import End, Header
 from cpufree.bench.core.machine import CpuUse, describe_machine, package_version, source_state
 from cpufree.bench.core.plan import Plan
 from cpufree.bench.core.records import SCHEMA, now
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 
 
 def make_header(benchmark: str, configuration: Plan, command: str) -> Header:
@@ -34,7 +34,7 @@ def make_header(benchmark: str, configuration: Plan, command: str) -> Header:
         "versions": {
             "python": platform.python_version(),
             **{name: package_version(name) for name in ("cpufree", "numpy", "scipy")},
-            **core.made_with(),
+            **made_with(),
             **(gpu_versions() if used else {}),
         },
         "configuration": dataclasses.asdict(configuration),

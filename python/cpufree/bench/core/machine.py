@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cpufree import env
-from cpufree.bench.core.gpu_versions import gpu_versions
-from cpufree.engines import core
+from cpufree.bench.core.gpu_versions import gpu_versions, made_with
 from cpufree.errors import InvalidInputError
 from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
 
@@ -95,7 +94,7 @@ def describe_versions(compiler: str) -> dict[str, str]:
     versions = {name: package_version(name) for name in PACKAGES}
     compiled_by = (run_tool([compiler, "--version"]) or "unknown").splitlines()[0]
     versions |= {"python": platform.python_version(), "compiler": compiled_by}
-    return {**versions, **core.made_with(), **gpu_versions()}
+    return {**versions, **made_with(), **gpu_versions()}
 
 
 def package_version(name: str) -> str:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from cpufree.bench.core.extension import load_baselines
 from cpufree.bench.stencil.problem import checksum, read_folder
-from cpufree.engines import choices, core
+from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.extension import load_for
 
 WAIT_LIMIT = 60.0
 
@@ -102,7 +103,7 @@ class EngineSolver(StencilSolver):
     def _jacobi(self, start: NDArray[Any], iterations: int, variant: str) -> dict[str, Any]:
         study = "none" if variant == "full" else variant
         options = {**self._how, "iterations": iterations, "study": study}
-        outcome: dict[str, Any] = core.load_for(self._how["engine"]).jacobi(
+        outcome: dict[str, Any] = load_for(self._how["engine"]).jacobi(
             start, None, self._out, self.periodic, options, None
         )
         return outcome

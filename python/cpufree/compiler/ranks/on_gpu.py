@@ -17,9 +17,10 @@ from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_grid import emit_ranks
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.runner import Runner
-from cpufree.engines import core, gpus
+from cpufree.engines import gpus
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
+from cpufree.extension import load_core
 
 
 def grid_programs(ranks: Ranks) -> list[ir.Program]:
@@ -69,7 +70,7 @@ def multiprocessors_of_rank(devices: Sequence[int]) -> int:
     """Return the multiprocessors for each rank: ranks on one GPU share them."""
     return min(
         gpu["multiprocessors"] // devices.count(gpu["index"])
-        for gpu in core.gpus()
+        for gpu in load_core().gpus()
         if gpu["index"] in devices
     )
 
