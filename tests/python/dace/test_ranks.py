@@ -21,12 +21,13 @@ from dace_grids import CASES, GRIDS, whole_of
 from dace_programs import PROGRAMS
 
 import cpufree.dace
-from cpufree.compiler import ir, launch
+from cpufree.compiler import ir
 from cpufree.compiler.ranks.grants import check_grants
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks, rows_passes
 from cpufree.compiler.ranks.on_gpu import grid_programs, kernel_of_ranks
 from cpufree.dace.program import DaceProgram
 from cpufree.errors import EngineError, InvalidInputError, WaitTimeoutError
+from cpufree.extension import load_core
 
 # A C++ compiler takes seconds for each kernel; ranks that differ in numbers only share one.
 QUICK = {"jacobi_2d_signals": (2, 4), "heat_3d": (1, 2, 4, 8)}
@@ -61,14 +62,13 @@ def test_ranks_give_the_bits_of_plain_numpy(name: str, ranks: int) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_all_runs_in_one_launch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    core, launches = launch.load_core(), []
+    launches, run = [], load_core().run_program
 
-    class Counted:
-        def run_program(self, *args: Any, **more: Any) -> Any:
-            launches.append(len(args[1]))
-            return core.run_program(*args, **more)
+    def counted(*args: Any, **more: Any) -> Any:
+        launches.append(len(args[1]))
+        return run(*args, **more)
 
-    monkeypatch.setattr(launch, "load_core", Counted)
+    monkeypatch.setattr("cpufree._core.run_program", counted)
     called(name, 4)
     assert launches == [4]
 

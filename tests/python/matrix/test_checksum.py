@@ -10,23 +10,13 @@ import pytest
 from cpufree.matrix import checksum
 
 
-class Cores:
-    """The extension on a machine with so many cores."""
-
-    def __init__(self, cores: int) -> None:
-        self._cores = cores
-
-    def available_cores(self) -> int:
-        return self._cores
-
-
 @pytest.mark.parametrize("cores", [1, 2, 3, 8])
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 101, 200, 999, 1000, 1001, 4321])
 def test_pieces_have_the_checksum_of_the_whole(
     monkeypatch: pytest.MonkeyPatch, cores: int, size: int
 ) -> None:
     monkeypatch.setattr(checksum, "PIECE", 100)
-    monkeypatch.setattr(checksum, "load_core", lambda: Cores(cores))
+    monkeypatch.setattr("cpufree._core.available_cores", lambda: cores)
     data = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     assert checksum.crc32(data.data) == zlib.crc32(data.data)
 
@@ -40,7 +30,7 @@ def test_a_piece_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch
             return 1
 
     monkeypatch.setattr(checksum, "PIECE", 100)
-    monkeypatch.setattr(checksum, "load_core", lambda: Cores(3))
+    monkeypatch.setattr("cpufree._core.available_cores", lambda: 3)
     monkeypatch.setattr(checksum, "zlib", Zlib)
     data = np.zeros(1000, np.uint8)
     data[500] = 7  # of a piece that another thread reads

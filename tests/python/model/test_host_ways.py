@@ -51,8 +51,7 @@ def core(monkeypatch: pytest.MonkeyPatch) -> Core:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, core: Core) -> Core:
-    monkeypatch.setattr(host_ways, "load_core", lambda: core)
-    monkeypatch.setattr(host_ways, "load_gpu_core", lambda: core)
+    monkeypatch.setattr("cpufree._core", core)
     return core
 
 

@@ -45,7 +45,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_mpi
 def test_memory_of_gpus_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
+    monkeypatch.setattr("cpufree._core", FakeCore(2))
     for name in ("host-mpi-staged", "host-mpi-direct"):
         way = MPI_WAYS[name]()
         way.launcher = (*way.launcher, "--oversubscribe")
@@ -54,7 +54,7 @@ def test_memory_of_gpus_is_refused_where_there_is_none(monkeypatch: pytest.Monke
 
 def test_a_process_that_is_gone_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     there(monkeypatch)
-    monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
+    monkeypatch.setattr("cpufree._core", FakeCore(2))
     way = MPI_WAYS["host-mpi-staged"]()
     way.launcher = (sys.executable, "-c", "import sys; sys.exit(3)")
     assert way.lacking() == "way host-mpi-staged: a process of MPI is gone"
@@ -69,7 +69,7 @@ for line in sys.stdin:
     print(json.dumps({"seconds": [1e-6 + 1e-9 * order[1]] * order[4]}), flush=True)
 """
     there(monkeypatch)
-    monkeypatch.setattr(mpi_ways, "load_core", lambda: FakeCore(2))
+    monkeypatch.setattr("cpufree._core", FakeCore(2))
     way = MPI_WAYS["host-mpi-staged"]()
     way.launcher = (sys.executable, "-c", peer)
     found = measure([way], Plan((8, 64), (), (4,), rounds=1), "test")

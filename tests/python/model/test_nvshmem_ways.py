@@ -34,7 +34,7 @@ for line in sys.stdin:
 
 
 def way_of(monkeypatch: pytest.MonkeyPatch, name: str, at_order: str = "pass") -> ShmemWay:
-    monkeypatch.setattr(nvshmem_ways, "load_core", lambda: FakeCore(2))
+    monkeypatch.setattr("cpufree._core", FakeCore(2))
     monkeypatch.setattr(nvshmem_ways.nvshmem, "find", lambda: "libnvshmem")
     monkeypatch.setattr(nvshmem_ways.nvshmem, "version", lambda library: "3.4.5")
     monkeypatch.setattr(nvshmem_ways.nvshmem, "find_kernels", lambda name: f"/kernels/{name}")
@@ -92,7 +92,7 @@ def test_what_a_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(nvshmem_ways.nvshmem, "version", no_library)
     assert way.lacking() == "libnvshmem_host.so.3 does not load"
-    monkeypatch.setattr(nvshmem_ways, "load_core", lambda: FakeCore(1))
+    monkeypatch.setattr("cpufree._core", FakeCore(1))
     assert "a GPU each" in way.lacking()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_core import FakeCore
 from synthetic_samples import LOGGOP, rows_of, samples_of
 
 from cpufree.cli.pattern_halos import halos_of
@@ -235,7 +236,7 @@ def test_patterns_are_measured_on_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(0.0 <= one.apart <= one.alone and one.alone > 0.0 for one in found)
 
 
-class DrivenCore:
+class DrivenCore(FakeCore):
     """A core whose products take a microsecond a step, of which a tenth is moving."""
 
     class HostProduct:
@@ -263,7 +264,7 @@ class DrivenCore:
 def test_products_on_gpus_are_driven_by_kernels_and_by_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patterns, "load_gpu_core", DrivenCore)
+    monkeypatch.setattr("cpufree._core", DrivenCore())
     found = patterns._products(Place("gpus", 4, (0, 0, 1, 1)))
     by_name: dict[str, list[PatternSample]] = {}
     for one in found:
