@@ -5,8 +5,7 @@
 set(gpu_exports "${CMAKE_BINARY_DIR}/gpu_exports.map")
 file(WRITE "${gpu_exports}" "{ global: cpufree_gpu_engine; local: *; };\n")
 
-add_library(_gpu MODULE cpufree/systems/gpu/engine_table.cpp
-  $<TARGET_OBJECTS:cpufree_gpu_engine> ${CPUFREE_KERNEL_OBJECTS})
+add_library(_gpu MODULE $<TARGET_OBJECTS:cpufree_gpu_engine> ${CPUFREE_KERNEL_OBJECTS})
 target_link_libraries(_gpu PRIVATE cpufree_host cpufree_gpu)
 # Nothing may be missing: a name that no part defines is found when the object is loaded, by the user.
 target_link_options(_gpu PRIVATE "LINKER:--version-script=${gpu_exports}" "LINKER:-z,defs"

@@ -2,8 +2,8 @@
 # which is half of what they take one by one. What belongs together, some 6 s each.
 #
 # A program takes whole units out of the library. Those with `cpu` in their names need the CPU's kernels,
-# which the engine for GPUs (_gpu.so) has not; loaded.cpp stays by itself, for that engine defines the
-# same functions.
+# which the engine for GPUs (_gpu.so) has not; loaded.cpp stays by itself, for that engine has a
+# gpu_engine() of its own.
 set(unit_base base engines)
 set(unit_problem problem problem/factors)
 set(unit_blocks problem/blocks)

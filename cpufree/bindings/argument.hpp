@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace cpufree {
@@ -60,7 +60,7 @@ class Argument {
     if (!std::is_const_v<T> && nb::cast<bool>(data[1])) refuse(name, " that may be written");
     if (view.size == 0) return;
     view.data = reinterpret_cast<T*>(nb::cast<std::uintptr_t>(data[0]));
-    view.device = gpu_of(view.data);
+    view.device = gpu_engine().gpu_of(view.data);
   }
 
   nanobind::ndarray<T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu> on_host_;

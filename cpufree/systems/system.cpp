@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpufree/systems/cpu/system.hpp"
-#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 
 namespace cpufree {
 
@@ -12,27 +12,18 @@ template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order,
                                        const SystemSpec& spec) {
-  if (on_gpus(spec.engine)) return make_cuda_system(matrix, part, order, spec);
+  if (on_gpus(spec.engine)) return gpu_engine().of<T>().from_matrix(matrix, part, order, spec);
   return std::make_unique<CpuSystem<T>>(matrix, part, order, spec);
-}
-
-template <class T>
-std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
-  require(spec.engine == Engine::cuda_p2p,
-          "matrices on a GPU are for the engine cuda_p2p alone: copy it to the host");
-  return make_cuda_system(matrix, spec);
 }
 
 template <class T>
 std::unique_ptr<System<T>> make_system(SlabPlan<T> slab, const SystemSpec& spec) {
   require(needs_team(spec.engine), std::string("the engine ") + engine_name(spec.engine) +
                                        " runs in one process, and takes whole matrices");
-  if (on_gpus(spec.engine)) return make_cuda_system(std::move(slab), spec);
+  if (on_gpus(spec.engine)) return gpu_engine().of<T>().from_slab(std::move(slab), spec);
   return std::make_unique<CpuSystem<T>>(std::move(slab), spec);
 }
 
-template std::unique_ptr<System<float>> make_system(const GivenCsr<float>&, const SystemSpec&);
-template std::unique_ptr<System<double>> make_system(const GivenCsr<double>&, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(SlabPlan<float>, const SystemSpec&);
 template std::unique_ptr<System<double>> make_system(SlabPlan<double>, const SystemSpec&);
 template std::unique_ptr<System<float>> make_system(const CsrView<float>&,

@@ -31,7 +31,8 @@ struct VectorView {
   std::span<T> span() const { return {data, size}; }
 };
 
-// A whole matrix in compressed rows where the caller has it, in host memory or on a GPU.
+// A whole matrix in compressed rows where the caller has it, in host memory or on a GPU, which the
+// GPU engine takes (GpuEngineTable).
 template <class T>
 struct GivenCsr {
   std::int32_t n = 0;
@@ -106,11 +107,6 @@ class System {
 template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                                        std::span<const std::int32_t> order, const SystemSpec& spec);
-
-// The same for a matrix that lies on a GPU, laid out by it for one PE of the engine cuda_p2p. What
-// it has found in the entries is in the plan (SystemSpec::inspect).
-template <class T>
-std::unique_ptr<System<T>> make_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
 
 // The same from the rows of this rank alone, planned together with the others of spec.team (see
 // plan_slab). Vectors of this system are those of its rows: rows() counts them, and each rank gets

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpufree/bindings/core/program.hpp"
-#include "cpufree/systems/program/gpu/program.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
 
@@ -126,7 +126,7 @@ void bind_gpu_programs(nb::module_& m) {
       [](const std::string& source, int kernels, const std::vector<int>& devices,
          std::size_t heap_bytes, int threads) {
         const nb::gil_scoped_release release;
-        return make_hosted_program(source, kernels, devices, heap_bytes, threads);
+        return gpu_engine().make_hosted_program(source, kernels, devices, heap_bytes, threads);
       },
       nb::arg("source"), nb::arg("kernels"), nb::arg("devices"), nb::arg("heap_bytes"),
       nb::arg("threads"));
@@ -137,7 +137,7 @@ void bind_gpu_programs(nb::module_& m) {
         const GpuProgramSpec spec{source,  devices,      heap_bytes, leave_offset,
                                   threads, thread_bytes, most_blocks};
         const nb::gil_scoped_release release;
-        return make_gpu_program(spec);
+        return gpu_engine().make_gpu_program(spec);
       },
       nb::arg("source"), nb::arg("devices"), nb::arg("heap_bytes"), nb::arg("leave_offset"),
       nb::arg("threads"), nb::arg("thread_bytes"), nb::arg("most_blocks"));

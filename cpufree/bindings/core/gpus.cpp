@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
 
@@ -22,7 +22,7 @@ nb::list describe_gpus() {
   std::vector<GpuInfo> found;
   {
     const nb::gil_scoped_release release;  // the driver may start first
-    found = list_gpus();
+    found = gpu_engine().list_gpus();
   }
   nb::list gpus;
   for (const GpuInfo& gpu : found) {
@@ -43,7 +43,7 @@ void start_nvshmem_for(const nb::object& team, const std::string& library, int g
                        std::size_t bytes) {
   const std::shared_ptr<Team> members = team_of(team);
   const nb::gil_scoped_release release;
-  start_nvshmem(members, library, gpu, bytes);
+  gpu_engine().start_nvshmem(members, library, gpu, bytes);
 }
 
 // Kernels are going to be compiled, some of them ahead: Python's end waits for these threads,
@@ -52,34 +52,49 @@ void set_compiler(const std::string& library, const std::vector<std::string>& ca
                   const std::string& shipped) {
   {
     const nb::gil_scoped_release release;  // others may be compiling
-    set_kernel_compiler(library, caches, shipped);
+    gpu_engine().set_kernel_compiler(library, caches, shipped);
   }
   static bool told = false;  // under the GIL
   if (std::exchange(told, true)) return;
-  const auto finish = nb::cpp_function(&finish_compiling, nb::call_guard<nb::gil_scoped_release>());
+  const auto finish = nb::cpp_function([] { gpu_engine().finish_compiling(); },
+                                       nb::call_guard<nb::gil_scoped_release>());
   nb::module_::import_("atexit").attr("register")(finish);
 }
 
 }  // namespace
 
 void bind_gpus(nb::module_& m) {
-  m.def("cuda_built", &cuda_built);
-  m.def("cuda_runtime", &cuda_runtime);
+  m.def("cuda_built", [] { return gpu_engine().cuda_built(); });
+  m.def("cuda_runtime", [] { return gpu_engine().cuda_runtime(); });
   m.def("gpus", &describe_gpus);
-  m.def("gpu_note", &gpu_note);
-  m.def("gpu_free_bytes", &gpu_free_bytes, nb::arg("index"),
-        nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
-  m.def("gpu_is_started", &gpu_is_started, nb::arg("index"));
-  m.def("peer_problem", &peer_problem, nb::arg("gpus"));
+  m.def("gpu_note", [] { return gpu_engine().gpu_note(); });
+  m.def(
+      "gpu_free_bytes", [](int index) { return gpu_engine().gpu_free_bytes(index); },
+      nb::arg("index"),
+      nb::call_guard<nb::gil_scoped_release>());  // CUDA may start first
+  m.def(
+      "gpu_is_started", [](int index) { return gpu_engine().gpu_is_started(index); },
+      nb::arg("index"));
+  m.def(
+      "peer_problem", [](const std::vector<int>& gpus) { return gpu_engine().peer_problem(gpus); },
+      nb::arg("gpus"));
   m.def("set_kernel_compiler", &set_compiler, nb::arg("library"), nb::arg("caches"),
         nb::arg("shipped"));
-  m.def("ship_kernels", &ship_kernels, nb::arg("architecture"), nb::arg("folder"),
-        nb::call_guard<nb::gil_scoped_release>());
-  m.def("kernels_compiled", &kernels_compiled);
-  m.def("kernel_compiler", &kernel_compiler, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "ship_kernels",
+      [](const std::string& architecture, const std::string& folder) {
+        return gpu_engine().ship_kernels(architecture, folder);
+      },
+      nb::arg("architecture"), nb::arg("folder"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("kernels_compiled", [] { return gpu_engine().kernels_compiled(); });
+  m.def(
+      "kernel_compiler", [] { return gpu_engine().kernel_compiler(); },
+      nb::call_guard<nb::gil_scoped_release>());
   m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),
         nb::arg("bytes"));
-  m.def("await_nvshmem", &await_nvshmem, nb::call_guard<nb::gil_scoped_release>());
+  m.def(
+      "await_nvshmem", [] { return gpu_engine().await_nvshmem(); },
+      nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace cpufree

@@ -11,10 +11,8 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 #include "cpufree/systems/probes/cpu.hpp"
-#include "cpufree/systems/probes/gpu/host_product.hpp"
-#include "cpufree/systems/probes/gpu/host_ways.hpp"
-#include "cpufree/systems/probes/gpu/prober.hpp"
 
 namespace nb = nanobind;
 
@@ -46,7 +44,7 @@ class PyProbe {
     if (!gpus.empty()) {
       const ProbePlace where = probe_place_from_name(place);
       const nb::gil_scoped_release release;
-      prober_ = make_gpu_prober(gpus, blocks, threads, bytes, where);
+      prober_ = gpu_engine().make_gpu_prober(gpus, blocks, threads, bytes, where);
       return;
     }
     auto made = pe < 0 ? std::make_unique<CpuProber>(pes, blocks, bytes)
@@ -111,7 +109,7 @@ class PyHostProduct {
  public:
   PyHostProduct(const std::vector<int>& gpus, int most_rows) {
     const nb::gil_scoped_release release;
-    product_ = make_host_product(gpus, most_rows);
+    product_ = gpu_engine().make_host_product(gpus, most_rows);
   }
   PatternTimes multiply(int tile, bool puts, bool overlapped, bool local, int warm_ups, int repeats,
                         double wait_limit) {
@@ -133,7 +131,7 @@ class PyHostWay {
     const HostWaySpec spec{
         way, gpus, bytes, library, std::string(handle.c_str(), handle.size()), kernels, rank};
     const nb::gil_scoped_release release;
-    way_ = make_host_way(spec);
+    way_ = gpu_engine().make_host_way(spec);
   }
   std::vector<double> times(const std::string& mode, std::int64_t bytes, int messages, int warm_ups,
                             int repeats, double wait_limit) {
@@ -148,7 +146,7 @@ class PyHostWay {
 
 class PyIpcMemory {
  public:
-  PyIpcMemory(int gpu, std::int64_t bytes) : memory_(make_ipc_memory(gpu, bytes)) {}
+  PyIpcMemory(int gpu, std::int64_t bytes) : memory_(gpu_engine().make_ipc_memory(gpu, bytes)) {}
   nb::bytes handle() const {
     const std::string words = memory_->handle();
     return nb::bytes(words.data(), words.size());
@@ -192,7 +190,7 @@ void bind_probes(nb::module_& m) {
   m.def(
       "nvshmem_id",
       [](const std::string& library) {
-        const std::string id = make_shmem_way_id(library);
+        const std::string id = gpu_engine().make_shmem_way_id(library);
         return nb::bytes(id.data(), id.size());
       },
       nb::arg("library") = "");

@@ -21,6 +21,7 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "cpufree/systems/system.hpp"
 
@@ -156,10 +157,10 @@ class PySystem {
     const SystemSpec spec = spec_of(1, blocks, "cuda_p2p", gpus, tuning);
     const nb::gil_scoped_release release;
     const auto make_of = [&]<class T>(const T* values) {
-      system_ =
-          make_system(GivenCsr<T>{n, reinterpret_cast<const void*>(indptr), wide,
-                                  reinterpret_cast<const std::int32_t*>(indices), values, device},
-                      spec);
+      system_ = gpu_engine().of<T>().from_given(
+          {n, reinterpret_cast<const void*>(indptr), wide,
+           reinterpret_cast<const std::int32_t*>(indices), values, device},
+          spec);
     };
     if (singles)
       make_of(reinterpret_cast<const float*>(data));

@@ -1,4 +1,5 @@
-// The GPU engine as the rest of the program sees it, whether it was built or not.
+// What the GPU engine does. The rest of the program, which may be without one, calls it through the
+// table of engine_table.hpp.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +24,11 @@ struct GpuInfo {
   std::string uuid;  // in hexadecimal: no other GPU of any machine has it
 };
 
-// Was this build made with CUDA.
+// Whether this build was made with CUDA: true; false in the table of a build without an engine.
 bool cuda_built();
-// The version of CUDA's runtime that is part of this build, such as 13.0; "" without CUDA.
+// The version of CUDA's runtime that is part of this build, such as 13.0.
 std::string cuda_runtime();
-// The GPUs there are; empty where there is no driver, or no CUDA in this build. Never throws, and
-// starts nothing on the GPUs.
+// The GPUs there are; empty where there is no driver. Never throws, and starts nothing on the GPUs.
 std::vector<GpuInfo> list_gpus();
 // Why `list_gpus` is empty; "" where it is not.
 std::string gpu_note();

@@ -2,9 +2,9 @@
 //
 // The extension has to import on machines without a GPU, quickly; the GPU engine holds tens of
 // megabytes of kernels, and the vendor's runtime. So it is _gpu.so, next to the extension, which
-// exports one function: the one that returns this table. loaded.cpp defines the functions of
-// engine.hpp by it. Where the engine is linked into a program (C++ tests, programs of tests/cuda),
-// its own definitions come first, and loaded.cpp is left out of the link.
+// exports one function: the one that returns this table. loaded.cpp loads it for gpu_engine().
+// Where the engine is linked into a program (C++ tests, programs of tests/cuda), the table comes
+// with it, and loaded.cpp is left out of the link.
 //
 // Objects of classes with virtual functions, exceptions, strings and vectors cross the border: both
 // sides are built together, by one compiler. `version` is compared before anything else is used.
@@ -30,6 +30,7 @@ struct GpuEngineTable {
                              const Progress&);
   };
   const char* version;
+  bool (*cuda_built)();
   std::string (*cuda_runtime)();
   std::vector<GpuInfo> (*list_gpus)();
   std::string (*gpu_note)();
@@ -65,6 +66,16 @@ struct GpuEngineTable {
       return in_double;
   }
 };
+
+// What the engine does for values of type T.
+template <class T>
+inline constexpr GpuEngineTable::Of<T> kGpuEngineOf = {make_cuda_system<T>, make_cuda_system<T>,
+                                                       make_cuda_system<T>, run_cuda_stencil<T>};
+
+// The engine that was loaded, or is linked into this program. Where there is none, its functions
+// find no GPU, say why, and do nothing; those that cannot do without throw Unsupported, which says
+// why, and what to do instead.
+const GpuEngineTable& gpu_engine();
 
 }  // namespace cpufree
 

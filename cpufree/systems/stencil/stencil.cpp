@@ -7,8 +7,8 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/reference/jacobi.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 #include "cpufree/systems/stencil/cpu_stencil.hpp"
-#include "cpufree/systems/stencil/gpu/stencil.hpp"
 #include "cpufree/systems/stencil/stencil_plan.hpp"
 
 namespace cpufree {
@@ -48,7 +48,7 @@ void keep_all(const StencilProblem<T>& problem, const Team* team) {
 template <class T>
 StencilResult run_on_engine(const StencilProblem<T>& problem, const StencilSpec& spec,
                             const StencilRun& run, const Progress& progress) {
-  if (on_gpus(spec.engine)) return run_cuda_stencil(problem, spec, run, progress);
+  if (on_gpus(spec.engine)) return gpu_engine().of<T>().stencil(problem, spec, run, progress);
   return run_cpu_stencil(problem, spec, run, progress);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/engine_table.hpp"
 #include "cpufree/systems/scaling.hpp"
 #include "cpufree/systems/setup.hpp"
 #include "harness.hpp"
@@ -127,12 +127,12 @@ TEST(gpus_that_are_not_there_are_refused_with_a_reason) {
   const auto a = grid2d(3, 3);
   SystemSpec spec = system_spec(1, 0);
   spec.engine = Engine::cuda_p2p;
-  spec.gpus = {static_cast<int>(list_gpus().size()) + 100};
+  spec.gpus = {static_cast<int>(gpu_engine().list_gpus().size()) + 100};
   CHECK_THROWS(Unsupported, make_system<double>(a.view(), {}, {}, spec));
 }
 
 TEST(a_note_says_why_there_are_no_gpus_and_is_silent_where_there_are) {
-  CHECK_EQ(gpu_note().empty(), !list_gpus().empty());
+  CHECK_EQ(gpu_engine().gpu_note().empty(), !gpu_engine().list_gpus().empty());
 }
 
 TEST(gpus_for_the_cpu_engine_are_rejected) {

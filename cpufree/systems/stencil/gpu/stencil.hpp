@@ -27,8 +27,7 @@ class GpuStencil {
   std::unique_ptr<State> state_;
 };
 
-// run_stencil for grids with points to update, and a checked spec. Throws Unsupported in a build
-// without CUDA, which has nothing else of this file.
+// run_stencil for grids with points to update, and a checked spec.
 template <class T>
 StencilResult run_cuda_stencil(const StencilProblem<T>& problem, const StencilSpec& spec,
                                const StencilRun& run, const Progress& progress);
