@@ -61,7 +61,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
         return grid_kernel(add_barriers(groups), pes, kept, BLOCKS)
 
     core = SimpleNamespace(make_gpu_program=ProgramHere)
-    monkeypatch.setattr(gpu_run.core, "load_for_programs", lambda: core)
+    monkeypatch.setattr(gpu_run, "load_for_programs", lambda: core)
     monkeypatch.setattr(GridText, "on_gpu", lambda self: self.text)
     monkeypatch.setattr(decorated, "chosen_kernel", in_memory)
     for module, name in ((decorated, "multiprocessors_of"), (on_gpu, "multiprocessors_of_rank")):
