@@ -69,7 +69,7 @@ def gpu_runner_of_ranks(
 def multiprocessors_of_rank(devices: Sequence[int]) -> int:
     """Return the multiprocessors for each rank: ranks on one GPU share them."""
     return min(
-        gpu["multiprocessors"] // devices.count(gpu["index"])
+        int(gpu["multiprocessors"]) // devices.count(gpu["index"])
         for gpu in load_core().gpus()
         if gpu["index"] in devices
     )
