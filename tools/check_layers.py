@@ -110,7 +110,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "engines": {"matrix", "partition", "distributed", "machine", "engines.nvshmem"},
     # Where NVSHMEM's library lies.
     "engines.nvshmem": {"distributed", "engines"},
-    "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines"}
+    "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
     | {"engines.nvshmem"},
     "stencil": {"distributed", "engines", "engines.nvshmem", "machine"},
     "machine": set(),

@@ -54,12 +54,14 @@ def info(
     The exit code is 3 where solve would refuse it.
     """
     from cpufree.engines.asked import Asked
+    from cpufree.engines.gpu_choice import Size
     from cpufree.engines.partition_gain import gain_on
-    from cpufree.engines.placement import choose_engine
+    from cpufree.engines.place import choose_engine
     from cpufree.matrix.info import matrix_info
     from cpufree.matrix.validate import check_spd_input
     from cpufree.partition.files import save_partition
     from cpufree.partition.methods import partition as share_out
+    from cpufree.solvers.work import SystemWork
 
     json, save, how = (given[name] for name in ("json", "save_partition", "partition"))
     check_can_write(json)
@@ -82,7 +84,8 @@ def info(
     content = run_record(("info", matrix), options.INFO, given, pes=pes)
     content |= {"problem": matrix, **facts, "rejected": problem}
     if pes > 1 or save:
-        engine, *_ = choose_engine(Asked(), Env.read(), system.nnz)
+        work = SystemWork(Size(system.shape[0], system.nnz, system.dtype.itemsize))
+        engine, *_ = choose_engine(work, Asked(), Env.read())
         parts = share_out(system, pes, partition, gain_on(engine))
         paper.print(display.partition_report(parts.report, parts.method, parts.why))
         content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}

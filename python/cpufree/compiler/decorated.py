@@ -28,14 +28,16 @@ from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import Kernel, cpu_runner, kernel_of, passes
 from cpufree.compiler.layout import Layout, choose_pes, most_pes
 from cpufree.compiler.operations import require_numpy
-from cpufree.compiler.place import Place, place
 from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.runner import Ran, Runner
+from cpufree.compiler.work import ProgramWork
 from cpufree.distributed import Team
 from cpufree.engines.asked import Asked
 from cpufree.engines.choices import valid
 from cpufree.engines.in_processes import team_for
+from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError
@@ -189,7 +191,8 @@ class Program:
             lowered = self._lowered(arguments)
             arguments.check(lowered.program)
             laps.lap("lower")
-            where = place(asked, env, lowered.program, arguments.near)
+            work = ProgramWork(lowered.program, min(arguments.on_gpu, default=""))
+            where = place(work, asked, env, arguments.near, team)
             if where.engine == "cuda_p2p":
                 runner = self._gpu_runner(lowered, where)
             else:
@@ -229,7 +232,6 @@ class Program:
         self, arguments: Arguments, lowered: Lowered, asked: Asked, team: Team | None
     ) -> Runner:
         """Return what runs a program on the CPU engine: in this process, or in all of a team."""
-        arguments.to_host()
         kept = returned_fields(lowered.result)
         if team is not None:
             given = arguments.arrays, lowered.scalars, lowered.data
@@ -239,16 +241,16 @@ class Program:
         kernel = self._kernel(lowered)
         return cpu_runner(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes), kept)
 
-    def _gpu_runner(self, lowered: Lowered, where: Place) -> Runner:
+    def _gpu_runner(self, lowered: Lowered, where: Placement) -> Runner:
         """Return what runs a lowered program on GPUs; the last ones keep their memory."""
         kept = returned_fields(lowered.result)
-        key = (lowered.key, tuple(sorted(kept)), tuple(where.devices))
+        key = (lowered.key, tuple(sorted(kept)), tuple(where.own_devices))
         found = self._gpu_runs.pop(key, None)
         if found is None:
             while len(self._gpu_runs) >= _MOST_GPU_RUNS:
                 self._gpu_runs.pop(next(iter(self._gpu_runs)))
             made = grid_groups(lowered.program, kept)
-            devices = where.devices[: most_pes(made, len(where.devices))]
+            devices = where.own_devices[: most_pes(made, len(where.own_devices))]
             size = multiprocessors_of(devices), tile_memory_of(devices)
             try:
                 found = gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)

@@ -1,29 +1,29 @@
-"""Which GPUs a system is solved on: those that are asked for, or as many as the model predicts."""
+"""Which GPUs work is done on: those that are asked for, or as many as are best for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cpufree.engines import choices, gpus
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import MODEL, Model, Size, choose, fits
 from cpufree.engines.gpus import Gpu
+from cpufree.engines.placement import Chosen, Work
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.text import counted
 
 
 def choose_gpus(
-    asked: Asked,
-    env: Env,
-    size: Size,
-    near: int | None = None,
-    model: Model = MODEL,
-    seconds: Callable[[int], float] | None = None,
-) -> tuple[list[Gpu], str, list[str]]:
-    """Return a GPU for each PE, why these, and what the user should be warned of.
+    work: Work, asked: Asked, env: Env, input_gpu: int | None, cpu_blocks: int | None
+) -> Chosen:
+    """Return a GPU for each PE, or the CPU.
 
-    `seconds` tells those of an iteration on so many GPUs; None: as the model predicts.
+    Args:
+        work: to be done.
+        asked: by the call. env: by the environment, where the call leaves it open.
+        input_gpu: on which arrays lie, which is taken first.
+        cpu_blocks: of the CPU engine; None: that is not to be chosen.
     """
     there = gpus.find()
     if asked.devices != "auto":
@@ -33,7 +33,7 @@ def choose_gpus(
                 f"pes is {asked.pes}, but gpus names {counted(len(chosen), 'device')}: each PE "
                 "has one GPU, so leave pes out"
             )
-        return _reachable(chosen), "asked for", _sharing(asked.devices)
+        return Chosen(_reachable(chosen), "asked for", _sharing(asked.devices))
     # The environment says which GPUs may be used; a number of PEs takes as many of them.
     if not isinstance(env.gpus, str):
         gpus.unrepeated(env.gpus, "CPUFREE_GPUS", "it says which GPUs may be used")
@@ -46,34 +46,26 @@ def choose_gpus(
                 f"{'' if env.gpus == 'auto' else ' in CPUFREE_GPUS'}: ask for fewer, or leave pes "
                 "to 'auto'"
             )
-        return _reachable(_in_order(near_first(pool, near)[:pes])), why, []
+        return Chosen(_reachable(_in_order(_first(pool, input_gpu)[:pes])), why)
     if env.gpus != "auto":
-        return _reachable(pool), "asked for by CPUFREE_GPUS", []
-    return _best(near_first(pool, near), size, model, seconds)
+        return Chosen(_reachable(pool), "asked for by CPUFREE_GPUS")
+    pool = _first(pool, input_gpu)
+    return _combined(work, work.best_gpus(pool, cpu_blocks), pool)
 
 
-def _best(
-    there: list[Gpu], size: Size, model: Model, seconds: Callable[[int], float] | None
-) -> tuple[list[Gpu], str, list[str]]:
-    """Return as many of the GPUs as the model finds best; one, if those cannot be combined."""
-    chosen, why = choose(size, there, Gpu.room, model, seconds)
-    return combined(chosen, there, size, why, model)
-
-
-def combined(
-    chosen: list[Gpu], there: list[Gpu], size: Size, why: str, model: Model
-) -> tuple[list[Gpu], str, list[str]]:
+def _combined(work: Work, chosen: Chosen, there: Sequence[Gpu]) -> Chosen:
     """Return the chosen GPUs, in order; one, if they cannot be combined."""
-    problem = gpus.peer_problem(chosen)
+    problem = gpus.peer_problem(chosen.gpus)
     if not problem:
-        return _in_order(chosen), why, []
-    one = next((gpu for gpu in there if fits(size, 1, gpu.room(), model)), None)
+        return replace(chosen, gpus=_in_order(chosen.gpus))
+    one = next((gpu for gpu in there if work.fits(gpu)), None)
     if one is None:
         raise OutOfMemoryError(
-            f"the {size.what} does not fit on one GPU, and more cannot be combined: {problem}. Use "
-            "float32, or engine 'cpu_threads'"
+            f"the {work.kind.name} does not fit on one GPU, and more cannot be combined: "
+            f"{problem}. Use float32, or engine 'cpu_threads'"
         )
-    return [one], "GPUs cannot be combined", [f"one GPU is used: {problem}"]
+    notes = [f"one GPU is used: {problem}"]
+    return replace(chosen, gpus=[one], why="GPUs cannot be combined", warnings=notes)
 
 
 def _reachable(chosen: list[Gpu]) -> list[Gpu]:
@@ -94,7 +86,7 @@ def _devices(wanted: str | tuple[int, ...], there: list[Gpu], name: str) -> list
 
 
 def _sharing(wanted: str | tuple[int, ...]) -> list[str]:
-    """Return what to tell whoever has PEs share a GPU."""
+    """Return what to tell a user who has PEs share a GPU."""
     together = {} if isinstance(wanted, str) else gpus.shared(wanted)
     if not together:
         return []
@@ -105,9 +97,9 @@ def _sharing(wanted: str | tuple[int, ...]) -> list[str]:
     ]
 
 
-def near_first(there: list[Gpu], near: int | None) -> list[Gpu]:
-    """Return the GPUs in the order in which to take them: that of b, then by number."""
-    return sorted(there, key=lambda gpu: (gpu.index != near, gpu.index))
+def _first(there: list[Gpu], input_gpu: int | None) -> list[Gpu]:
+    """Return the GPUs in the order in which to take them: that of the input, then by number."""
+    return sorted(there, key=lambda gpu: (gpu.index != input_gpu, gpu.index))
 
 
 def _in_order(chosen: Sequence[Gpu]) -> list[Gpu]:

@@ -1,4 +1,4 @@
-"""Systems of several processes: where they are solved, and that all ranks are given the same."""
+"""Engines of several processes: their teams, and solves for which all ranks are given the same."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, nvshmem
 from cpufree.engines.asked import Asked
 from cpufree.engines.digests import digest
-from cpufree.engines.gpu_choice import Size
 from cpufree.engines.gpus import Gpu
-from cpufree.engines.placement import Placement, in_nodes
 from cpufree.engines.watch import Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, RankFailedError, UnsupportedError
-from cpufree.text import counted
 
 
 def team_for(engine: str, asked: Asked) -> Team | None:
@@ -39,36 +36,6 @@ def team_for(engine: str, asked: Asked) -> Team | None:
                 "has one PE in each: leave pes out"
             )
     return team
-
-
-def place(team: Team, asked: Asked, env: Env, size: Size) -> Placement:
-    """Return where this rank's part goes; all ranks call it together."""
-    engine = env.engine if asked.engine == "auto" else asked.engine
-    each = f"{counted(team.size, 'PE')}, one in each process"
-    team.agree("size of nodes", {"CPUFREE_NODE_SIZE": env.node_size})
-    tuning, why_nodes = in_nodes(env, team.size)
-    tuning |= asked.tuning
-    if engine == "cpu_processes":
-        cores = cores_of(team)
-        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, team.size, size.nnz, cores)
-        team.agree("number of blocks", {"number of blocks": blocks})
-        reasons = [f"cpu_processes: {each}", *why_nodes]
-        return Placement(
-            engine, team.size, blocks, reasons, why, team=team, cores=cores, tuning=tuning
-        )
-    own, gpus_of_all = choose_gpu(team, asked, env)
-    library = nvshmem.prepare(team)
-    blocks, why = 0, "as many as run at once"
-    if asked.blocks != "auto" or env.blocks is not None:
-        blocks, why = choices.choose_blocks(asked.blocks, env.blocks, 1, size.nnz)
-    team.agree("number of blocks", {"number of blocks": blocks})
-    reasons = [f"nvshmem: {each}", *why_nodes]
-    tuning |= {"nvshmem_library": library, "nvshmem_kernels": nvshmem.find_kernels()}
-    tuning["several_machines"] = team.size_here < team.size
-    return Placement(
-        engine, team.size, blocks, reasons, why, gpus_of_all,
-        team=team, own_gpu=own, tuning=tuning,
-    )  # fmt: skip
 
 
 def cores_of(team: Team) -> int:

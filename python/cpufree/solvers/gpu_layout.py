@@ -10,7 +10,8 @@ import numpy as np
 from cpufree.engines.asked import Asked
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import Placement, place
+from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.extension import load_core, load_for
@@ -22,6 +23,7 @@ from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.layout import Layout, Sharing, layout_of
 from cpufree.solvers.preparation import oddness
+from cpufree.solvers.work import SystemWork
 
 FACTORS = ("block_jacobi", "fsai")
 
@@ -85,7 +87,7 @@ def lay_out_there(A: GpuCsr, there: There, laps: Laps) -> tuple[Layout, Pattern]
     tuning = {**where.tuning, "inspect": there.check}
     try:
         system = load_for("cuda_p2p").System(
-            *A.addresses(), where.blocks, list(where.own_devices), tuning
+            *A.addresses(), where.blocks, where.own_devices, tuning
         )
     except (InvalidInputError, OutOfMemoryError):
         return None  # the host says more of it, or finds room
@@ -105,7 +107,7 @@ def _placement(A: GpuCsr, asked: Asked, env: Env) -> Placement | None:
     if asked.pes == "auto" and env.pes is None:
         asked = replace(asked, pes=1)  # others would have to be sent their rows
     try:
-        where = place(asked, env, Size(A.n, A.nnz, A.dtype.itemsize), A.device)
+        where = place(SystemWork(Size(A.n, A.nnz, A.dtype.itemsize)), asked, env, A.device)
     except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
         return None  # said where the matrix is set up from the host
     own = where.engine == "cuda_p2p" and where.team is None and where.pes == 1

@@ -87,7 +87,7 @@ def lay_out(
             placement.pes,
             placement.blocks,
             placement.engine,
-            list(placement.own_devices),
+            placement.own_devices,
             tuning,
             placement.team,
         )

@@ -21,7 +21,7 @@ from cpufree.engines.digests import Pattern
 from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
-from cpufree.engines.placement import GPU_NNZ, named_engine, place
+from cpufree.engines.place import named_engine, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
@@ -43,6 +43,7 @@ from cpufree.solvers.gpu_layout import (
 )
 from cpufree.solvers.layout import Layout, Sharing, lay_out, relaid
 from cpufree.solvers.preparation import Prepared, prepare, prepare_values, solve_dtype
+from cpufree.solvers.work import LEAST_NONZEROS, SYSTEM, SystemWork
 from cpufree.text import counted
 
 
@@ -93,7 +94,7 @@ class MatrixOnPes:
         self.past: list[int] = []
         # What cannot be had is reported before a large matrix is read.
         near = cuda_device(wanted.call.right)
-        named = named_engine(self._asked, self.env, near is not None)
+        named = named_engine(SYSTEM, self._asked, self.env, near is not None)
         laps.lap("start")
         self.team = in_processes.team_for(named, self._asked)
         if self.team is not None:
@@ -196,7 +197,7 @@ class MatrixOnPes:
         if near is None or layout.engine == "cuda_p2p":
             return layout
         if self.team is not None or self._small is None:
-            named_engine(self._asked, self.env, on_gpu=True)  # says why not
+            named_engine(SYSTEM, self._asked, self.env, on_gpu=True)  # says why not
         if self._small is None:
             raise InvalidInputError(
                 "b lies on a GPU, but this Solver works on the CPU, with more PEs than there are "
@@ -247,7 +248,7 @@ class MatrixOnPes:
             prepared is not None
             and self._unasked
             and layout.engine == "cpu_threads"
-            and (prepared.pattern.nnz < GPU_NNZ or layout.placement.expected is not None)
+            and (prepared.pattern.nnz < LEAST_NONZEROS or layout.placement.expected is not None)
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
@@ -299,12 +300,12 @@ class MatrixOnPes:
         matrix = prepared.matrix
         size = Size(matrix.shape[0], matrix.nnz, matrix.dtype.itemsize)
         if self.team is None:
-            known = partial(forecast, matrix, self._goal, self.past)
-            where = place(self._asked, self.env, size, near, known)
+            work = SystemWork(size, partial(forecast, matrix, self._goal, self.past))
+            where = place(work, self._asked, self.env, near)
         else:
             agreement.agree_on_matrix(self.team, prepared, self._sharing)
             laps.lap("agree")
-            where = in_processes.place(self.team, self._asked, self.env, size)
+            where = place(SystemWork(size), self._asked, self.env, team=self.team)
         laps.lap("place")
         expected = None if where.expected is None else where.expected.iterations
         gain = gain_on(where.engine, self._goal.solves, expected)

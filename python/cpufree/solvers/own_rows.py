@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.distributed import Team
-from cpufree.engines import choices, in_processes
+from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.place import place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, load_for
@@ -29,6 +30,7 @@ from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.layout import Layout, Sharing, balance_warning, layout_of
 from cpufree.solvers.preparation import converted, oddness
+from cpufree.solvers.work import SystemWork
 
 _UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
 
@@ -83,7 +85,7 @@ def lay_out(
     laps.lap("rows")
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     size = Size(rows.shape[0], nnz, kind.itemsize)
-    where = in_processes.place(team, asked, env, size)
+    where = place(SystemWork(size), asked, env, team=team)
     laps.lap("place")
     odd = oddness(plan.asymmetry)  # the system takes the plan away
     notes, numbers = [], None
@@ -148,7 +150,7 @@ def _make_system(plan: SlabPlan, where: Placement) -> System:
         where.pes,
         where.blocks,
         where.engine,
-        list(where.own_devices),
+        where.own_devices,
         dict(where.tuning),
         where.team,
     )

@@ -18,6 +18,8 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import team_for
+from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
@@ -35,8 +37,8 @@ from cpufree.stencil.grid_input import (
     as_source,
     count_updates,
 )
-from cpufree.stencil.placement import StencilPlacement, Work, place
 from cpufree.stencil.result import StencilReason, StencilResult
+from cpufree.stencil.work import GridWork
 from cpufree.text import counted
 
 
@@ -145,27 +147,30 @@ def jacobi(
     team = team_for(env.engine if engine == "auto" else engine, asked)
     with nullcontext() if team is None else team.working():
         options = _options(iters, tol, check_every, halo_steps, time_limit, wait_limit, env)
-        near = None if callable(u0) else cuda_device(u0)
+        input_gpu = None if callable(u0) else cuda_device(u0)
         start = as_grid(u0, "u0", shape, dtype)
         periodic = as_boundary(boundary, len(start.shape))
         term = None if source is None else as_source(source, start)
         updates = count_updates(start.shape, periodic)
-        if team is None:
-            work = updates * options["iterations"]
-            bytes_each = start.dtype.itemsize
-            size = Work(start.shape, tuple(periodic), bytes_each, work, term is not None)
-            placement = place(asked, env, size, near)
-        else:
-            placement = processes.place(team, asked, env, near)
+        work = GridWork(
+            start.shape,
+            tuple(periodic),
+            start.dtype.itemsize,
+            updates * options["iterations"],
+            term is not None,
+        )
+        placement = place(work, asked, env, input_gpu, team)
         options |= {"engine": placement.engine, "pes": placement.pes, "blocks": placement.blocks}
-        options |= {"gpus": placement.devices, "gather": bool(gather), **placement.options}
+        options |= {"gpus": placement.own_devices, "gather": bool(gather), **placement.tuning}
+        if placement.cores is not None:
+            options["cores"] = placement.cores
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         bar = partial(ProgressBar, "  iterating", of_iterations(options["iterations"]))
         with watch.bar(0 if team is None else team.rank, bar), watch:
             outcome, room = _run(team, start, term, periodic, options, watch)
         if watch.error is not None:
             raise watch.error
-    u = room.values if near is None else device_arrays.copy_beside(u0, room.values)
+    u = room.values if input_gpu is None else device_arrays.copy_beside(u0, room.values)
     result = _result(u, room.box, start.shape, outcome, options, updates, placement)
     _tell(result)
     return result
@@ -223,7 +228,7 @@ def _result(
     outcome: dict[str, Any],
     options: Mapping[str, Any],
     updates: int,
-    placement: StencilPlacement,
+    placement: Placement,
 ) -> StencilResult:
     if placement.gpus:
         outcome["gpus"] = [gpu.index for gpu in placement.gpus][: outcome["pes"]]

@@ -28,10 +28,12 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
-from cpufree.engines.placement import Placement, place
+from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
 from cpufree.env import Env
 from cpufree.errors import CpufreeError
 from cpufree.partition.cost import Spread
+from cpufree.solvers.work import SystemWork
 
 KNOWN = Costs.of(machine.load(), 16)
 # With a serial search for what consecutive rows exchange: two H100 took 2.4 s for the set-up of
@@ -177,7 +179,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
 
 
 def placed(known: Forecast, asked: Asked | None = None, near: int | None = None) -> Placement:
-    return place(asked or Asked(), Env(), POISSON_200, near, lambda: known)
+    return place(SystemWork(POISSON_200, lambda: known), asked or Asked(), Env(), near)
 
 
 def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore) -> None:
@@ -203,9 +205,9 @@ def test_number_of_gpus_that_is_asked_for_is_not_looked_into(two_gpus: FakeCore)
     def never() -> Forecast:
         raise AssertionError("nothing is to be chosen")
 
-    assert place(Asked(pes=2), Env(), POISSON_200, None, never).pes == 2
-    assert place(Asked(gpus=[1]), Env(), POISSON_200, None, never).pes == 1
-    assert place(Asked(engine="cpu_threads"), Env(), POISSON_200, None, never).gpus == []
+    assert place(SystemWork(POISSON_200, never), Asked(pes=2), Env()).pes == 2
+    assert place(SystemWork(POISSON_200, never), Asked(gpus=[1]), Env()).pes == 1
+    assert place(SystemWork(POISSON_200, never), Asked(engine="cpu_threads"), Env()).gpus == []
 
 
 SMALL = Size(200_000, 1_400_000, 8)
@@ -218,7 +220,7 @@ def test_small_system_does_not_wait_for_a_driver_that_does_not_run(
 ) -> None:
     monkeypatch.setattr(gpus, "driver_is_ahead", lambda: ahead)
     known = forecast(100, spread=SPREAD_SMALL)
-    placement = place(Asked(), Env(), SMALL, None, lambda: known)
+    placement = place(SystemWork(SMALL, lambda: known), Asked(), Env())
     assert placement.engine == "cpu_threads"
     assert placement.expected == known.expected
     assert (two_gpus.looked_at_gpus == 0) == ahead
@@ -231,7 +233,7 @@ def test_system_that_takes_longer_than_the_start_of_cuda_is_compared(
 ) -> None:
     monkeypatch.setattr(gpus, "driver_is_ahead", lambda: True)
     known = forecast(iterations, spread=SPREAD_SMALL)
-    placement = place(Asked(), Env(), size, None, lambda: known)
+    placement = place(SystemWork(size, lambda: known), Asked(), Env())
     assert placement.engine == "cuda_p2p"
     assert two_gpus.looked_at_gpus > 0
 
@@ -245,7 +247,9 @@ def test_what_the_environment_says_holds_whether_the_driver_runs_or_not(
         monkeypatch.setattr(gpus, "driver_is_ahead", lambda ahead=ahead: ahead)
         try:
             found.append(
-                place(Asked(), env, SMALL, None, lambda: forecast(1, spread=SPREAD_SMALL)).why[0]
+                place(
+                    SystemWork(SMALL, lambda: forecast(1, spread=SPREAD_SMALL)), Asked(), env
+                ).why[0]
             )
         except CpufreeError as error:
             found.append(str(error))
@@ -262,7 +266,7 @@ def test_entries_are_looked_at_once_for_both_comparisons(
         calls.append(forecast(100_000, spread=SPREAD_SMALL))
         return calls[-1]
 
-    place(Asked(), Env(), SMALL, None, known)
+    place(SystemWork(SMALL, known), Asked(), Env())
     assert len(calls) == 1
 
 
@@ -284,5 +288,5 @@ def test_driver_is_ahead_where_it_is_loaded_and_nobody_has_started_it(
 
 def test_b_on_a_gpu_keeps_the_system_off_the_cpu(two_gpus: FakeCore) -> None:
     known = forecast(1, spread=Spread(1000, 10.0, 10.0, 25_000.0))
-    placement = place(Asked(), Env(), TINY, 1, lambda: known)
+    placement = place(SystemWork(TINY, lambda: known), Asked(), Env(), 1)
     assert [gpu.index for gpu in placement.gpus] == [1]

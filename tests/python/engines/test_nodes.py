@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_core import FakeCore
 from ranks_here import SMALL, Ended, cli, finish, start
 
 import cpufree
 from cpufree.engines import nvshmem
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
-from cpufree.engines.placement import in_nodes, place
+from cpufree.engines.place import in_nodes, place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
+from cpufree.solvers.work import SystemWork
 
 
 def launched(ranks: int, words: list[str], **more: str) -> Ended:
@@ -91,11 +93,9 @@ def test_nothing_is_made_into_nodes_unasked() -> None:
 
 
 def test_gpus_of_one_process_are_refused_as_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "cpufree.engines.placement.choose_engine", lambda *_: ("cuda_p2p", "asked for", [])
-    )
+    monkeypatch.setattr("cpufree._core", FakeCore(1))
     with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE"):
-        place(Asked(), Env(node_size=1), Size(10, 10, 8))
+        place(SystemWork(Size(10, 10, 8)), Asked(engine="cuda_p2p"), Env(node_size=1))
 
 
 def test_kernels_for_several_nodes_lie_beside_the_extension(

@@ -13,21 +13,23 @@ from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor
 
 from cpufree import device_arrays
 from cpufree.engines.asked import Asked
+from cpufree.engines.place import named_engine, place
+from cpufree.engines.placement import Placement
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
-from cpufree.stencil import jacobi, processes
-from cpufree.stencil.placement import GPU_UPDATES, StencilPlacement, Work, place
+from cpufree.stencil import jacobi
+from cpufree.stencil.work import GRID, LEAST_UPDATES, GridWork
 
 Machine = Callable[..., FakeCore]
 
 
-def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> Work:
+def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
     """Return iterations on a grid."""
-    return Work(shape, (False,) * len(shape), value_bytes, updates)
+    return GridWork(shape, (False,) * len(shape), value_bytes, updates)
 
 
 LARGE = work(8192, 8192, updates=8192**2 * 100)
-SMALL = work(256, 256, updates=GPU_UPDATES - 1)
+SMALL = work(256, 256, updates=LEAST_UPDATES - 1)
 
 
 @pytest.fixture
@@ -44,25 +46,25 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return put
 
 
-def numbers(placement: StencilPlacement) -> list[int]:
+def numbers(placement: Placement) -> list[int]:
     return [gpu.index for gpu in placement.gpus]
 
 
 def test_auto_takes_gpus_for_large_work_only(machine: Machine) -> None:
     fake = machine(1)
-    assert place(Asked(), Env(), SMALL).engine == "cpu_threads"
+    assert place(SMALL, Asked(), Env()).engine == "cpu_threads"
     assert fake.looked_at_gpus == 0
-    placement = place(Asked(), Env(), LARGE)
+    placement = place(LARGE, Asked(), Env())
     assert (placement.engine, placement.pes, numbers(placement)) == ("cuda_p2p", 1, [0])
 
 
 def test_large_grids_get_all_gpus_and_small_ones_a_single_one(machine: Machine) -> None:
     machine(8)
-    assert place(Asked(), Env(), LARGE).pes == 8
-    assert place(Asked(), Env(), work(256, 256, updates=GPU_UPDATES)).pes == 1
+    assert place(LARGE, Asked(), Env()).pes == 8
+    assert place(work(256, 256, updates=LEAST_UPDATES), Asked(), Env()).pes == 1
 
 
-def box(n: int, value_bytes: int = 4) -> Work:
+def box(n: int, value_bytes: int = 4) -> GridWork:
     """Return many iterations on n³ points."""
     return work(n, n, n, value_bytes=value_bytes)
 
@@ -78,40 +80,42 @@ def test_gpus_whose_registers_hold_a_box_are_worth_their_number(machine: Machine
     )
     assert box(256, 8).seconds_in_registers_3d(4, 132) == 0.0
     # With values in memory, four GPUs save half of what two take, and eight half of that.
-    assert place(Asked(), Env(), box(256)).pes == 4
+    assert place(box(256), Asked(), Env()).pes == 4
 
 
 def test_a_box_that_the_registers_of_one_gpu_hold_gets_one(machine: Machine) -> None:
     machine(8)
     assert box(128).seconds_in_registers_3d(1, 132) > 0.0
-    assert place(Asked(), Env(), box(128)).pes == 1
+    assert place(box(128), Asked(), Env()).pes == 1
 
 
 def test_a_box_that_no_registers_hold_is_judged_by_its_bytes(machine: Machine) -> None:
     machine(8)
     assert box(768).seconds_in_registers_3d(8, 132) == 0.0
-    assert place(Asked(), Env(), box(768)).pes == 8
+    assert place(box(768), Asked(), Env()).pes == 8
 
 
 def test_auto_takes_the_cpu_where_there_is_no_gpu(machine: Machine) -> None:
     machine(0, built=False)
-    assert place(Asked(), Env(), LARGE) == StencilPlacement("cpu_threads", 1, 0)
+    placement = place(LARGE, Asked(), Env())
+    assert (placement.engine, placement.pes, placement.blocks) == ("cpu_threads", 1, 0)
+    assert placement.warnings == []
 
 
 def test_gpus_and_pes_that_are_asked_for_are_taken(machine: Machine) -> None:
     machine(4)
-    assert numbers(place(Asked(gpus=[3, 1]), Env(), SMALL)) == [3, 1]
-    assert numbers(place(Asked(gpus="all"), Env(), SMALL)) == [0, 1, 2, 3]
-    assert numbers(place(Asked(engine="cuda_p2p", pes=2), Env(), SMALL)) == [0, 1]
-    assert numbers(place(Asked(engine="cuda_p2p"), Env(gpus=(2,)), SMALL)) == [2]
+    assert numbers(place(SMALL, Asked(gpus=[3, 1]), Env())) == [3, 1]
+    assert numbers(place(SMALL, Asked(gpus="all"), Env())) == [0, 1, 2, 3]
+    assert numbers(place(SMALL, Asked(engine="cuda_p2p", pes=2), Env())) == [0, 1]
+    assert numbers(place(SMALL, Asked(engine="cuda_p2p"), Env(gpus=(2,)))) == [2]
 
 
 def test_blocks_of_the_environment_are_for_the_engine_it_names(machine: Machine) -> None:
     machine(1)
-    assert place(Asked(), Env(blocks=3), LARGE).blocks == 0
-    assert place(Asked(engine="cuda_p2p"), Env(blocks=3), LARGE).blocks == 3
-    assert place(Asked(blocks=7), Env(), LARGE).blocks == 7
-    assert place(Asked(), Env(blocks=3), SMALL).blocks == 3
+    assert place(LARGE, Asked(), Env(blocks=3)).blocks == 0
+    assert place(LARGE, Asked(engine="cuda_p2p"), Env(blocks=3)).blocks == 3
+    assert place(LARGE, Asked(blocks=7), Env()).blocks == 7
+    assert place(SMALL, Asked(), Env(blocks=3)).blocks == 3
 
 
 @pytest.mark.parametrize(
@@ -130,13 +134,13 @@ def test_what_cannot_be_had_is_refused(
 ) -> None:
     machine(4)
     with pytest.raises(error, match=message):
-        place(Asked(**asked), Env(), LARGE)
+        place(LARGE, Asked(**asked), Env())
 
 
 def test_pes_share_a_gpu_that_is_named_several_times(machine: Machine) -> None:
     machine(2)
-    placement = place(Asked(gpus=[0, 0, 1, 1]), Env(), LARGE)
-    assert placement.devices == [0, 0, 1, 1] and placement.pes == 4
+    placement = place(LARGE, Asked(gpus=[0, 0, 1, 1]), Env())
+    assert placement.own_devices == [0, 0, 1, 1] and placement.pes == 4
     assert any("2 share GPU 0" in warning for warning in placement.warnings)
 
 
@@ -144,17 +148,17 @@ def test_gpus_without_cuda_in_the_build_are_refused_with_what_to_do(machine: Mac
     machine(0, built=False)
     for asked in (Asked(engine="cuda_p2p"), Asked(gpus=[0])):
         with pytest.raises(UnsupportedError, match=r"this build has no CUDA; .*CPUFREE_CUDA=ON"):
-            place(asked, Env(), SMALL)
+            place(SMALL, asked, Env())
 
 
 def test_grids_too_large_for_the_gpus_go_to_the_cpu_or_are_refused(machine: Machine) -> None:
     machine([gpu(0, free=1.0)])
     grid = work(1024, 1024, 1024, value_bytes=8)
-    fallen_back = place(Asked(), Env(), grid)
+    fallen_back = place(grid, Asked(), Env())
     assert fallen_back.engine == "cpu_threads"
     assert "done on the CPU: the grid needs about 32 GiB" in fallen_back.warnings[0]
     with pytest.raises(OutOfMemoryError, match="Use more GPUs, float32, or engine 'cpu_threads'"):
-        place(Asked(engine="cuda_p2p"), Env(), grid)
+        place(grid, Asked(engine="cuda_p2p"), Env())
 
 
 @pytest.mark.parametrize(
@@ -167,15 +171,14 @@ def test_grids_too_large_for_the_gpus_go_to_the_cpu_or_are_refused(machine: Mach
 def test_what_several_processes_cannot_have_is_refused(
     asked: dict[str, Any], near: int | None, message: str
 ) -> None:
-    team: Any = None  # is not asked
     with pytest.raises(InvalidInputError, match=message):
-        processes.place(team, Asked(**asked), Env(), near)
+        named_engine(GRID, Asked(**asked), Env(), near is not None)
 
 
 def test_several_nodes_are_refused() -> None:
     team: Any = SimpleNamespace(size=4)
-    with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE is 2, but stencils work on one"):
-        processes.place(team, Asked(engine="cpu_processes"), Env(node_size=2), None)
+    with pytest.raises(InvalidInputError, match="CPUFREE_NODE_SIZE is 2, but grids work on one"):
+        place(LARGE, Asked(engine="cpu_processes"), Env(node_size=2), team=team)
 
 
 def test_jacobi_hands_its_gpus_to_the_engine(machine: Machine) -> None:

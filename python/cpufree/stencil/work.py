@@ -1,0 +1,103 @@
+"""What is known of iterations on a grid, by which engine and GPUs are chosen for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cpufree import machine
+from cpufree.engines import choices
+from cpufree.engines.asked import Asked
+from cpufree.engines.gpu_choice import MODEL, Bytes, Model, Size, choose, fits, latency, predict
+from cpufree.engines.gpus import Gpu
+from cpufree.engines.placement import Chosen, Kind, Work, too_few
+from cpufree.env import Env
+from cpufree.extension import load_core
+
+LEAST_UPDATES = int(machine.load().number("setup.least_updates", "1"))
+"""From which on "auto" takes GPUs: below, cores are done before a GPU has been set up."""
+
+GRID = Kind("grid", array="u0", arrays="values", done="done")
+
+# Each value counts as read and written once in an iteration, whatever the caches save.
+_BYTES = {8: Bytes(0, 16, 0, 4 * 8), 4: Bytes(0, 8, 0, 4 * 4)}
+_RATES = machine.load().table("stencil.bandwidth", "B/s")
+_LATENCY = machine.load().table("stencil.latency", "s")
+
+
+@dataclass(frozen=True)
+class GridWork(Work):
+    """Iterations on a grid."""
+
+    shape: tuple[int, ...]
+    periodic: tuple[bool, ...]
+    value_bytes: int
+    updates: int
+    """Points that all iterations together update, at most."""
+    source: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """A grid."""
+        return GRID
+
+    @property
+    def points(self) -> int:
+        """Points of the grid."""
+        return math.prod(self.shape)
+
+    @property
+    def dims(self) -> int:
+        """Dimensions of the grid."""
+        return len(self.shape)
+
+    @property
+    def _size(self) -> Size:
+        return Size(self.points, 0, self.value_bytes, what="grid")
+
+    @property
+    def _model(self) -> Model:
+        rate = _RATES[self.dims]
+        return replace(
+            MODEL, bytes_of=_BYTES, memory_bandwidth=rate, chip_bandwidth=rate, latency=_LATENCY
+        )
+
+    def seconds_in_registers_3d(self, gpus: int, blocks: int) -> float:
+        """Return those of an iteration with values in registers; 0: they do not hold the grid."""
+        if self.dims != 3:
+            return 0.0
+        single = self.value_bytes == 4
+        found = load_core().registers_3d_seconds(
+            list(self.shape), list(self.periodic), single, self.source, gpus, blocks
+        )
+        return float(found)
+
+    def too_small(self) -> str:
+        """Return why a GPU does not pay, "" where one may."""
+        return too_few(self.updates, "update", LEAST_UPDATES)
+
+    def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
+        """Return the GPUs for which no other number saves much of an iteration."""
+        size, model = self._size, self._model
+        each = min(gpu["multiprocessors"] for gpu in load_core().gpus())
+
+        def seconds(count: int) -> float:
+            # In three dimensions the engine keeps values in registers wherever they fit.
+            in_registers = self.seconds_in_registers_3d(count, each)
+            if in_registers == 0.0:
+                return predict(size, count, model)
+            return in_registers + latency(count, model) - latency(1, model)
+
+        return Chosen(*choose(size, there, Gpu.room, model, seconds))
+
+    def fits(self, gpu: Gpu) -> bool:
+        """Return whether one GPU has the memory."""
+        return fits(self._size, 1, gpu.room(), self._model)
+
+    def cpu_blocks(
+        self, asked: Asked, env: Env, pes: int, cores: int | None = None
+    ) -> tuple[int, str]:
+        """Return the blocks that are asked for, 0 where none are."""
+        blocks = env.blocks if asked.blocks == "auto" else asked.blocks
+        return 0 if blocks is None else choices.count("blocks", blocks), ""

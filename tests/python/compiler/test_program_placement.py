@@ -1,0 +1,128 @@
+"""Where programs run, on machines that a fake extension describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_core import FakeCore
+from fake_gpu_arrays import CupyArray
+
+import cpufree
+from cpufree.compiler.work import LEAST_POINTS, POINTS_OF_GPU, ProgramWork
+from cpufree.engines.asked import Asked
+from cpufree.engines.place import place
+from cpufree.env import Env
+from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
+
+Machine = Callable[..., FakeCore]
+
+
+def points(count: int) -> ProgramWork:
+    """Return a program whose largest array has so many points."""
+    program: Any = SimpleNamespace(
+        fields=[SimpleNamespace(shape=(1,)), SimpleNamespace(shape=(count // 2, 2))]
+    )
+    return ProgramWork(program)
+
+
+SMALL, LARGE = points(LEAST_POINTS - 2), points(3 * POINTS_OF_GPU + 2)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a function that puts a fake extension in the place of the real one."""
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr("cpufree._core", fake)
+        return fake
+
+    return put
+
+
+def test_auto_takes_gpus_for_large_arrays_only(machine: Machine) -> None:
+    fake = machine(8)
+    placement = place(SMALL, Asked(), Env())
+    assert (placement.engine, fake.looked_at_gpus) == ("cpu_threads", 0)
+    assert "65 534 points: set-up of a GPU pays from 65 536 on" in placement.why[0]
+    assert place(points(LEAST_POINTS), Asked(), Env()).own_devices == [0]
+
+
+def test_each_gpu_gets_two_million_points(machine: Machine) -> None:
+    machine(8)
+    assert place(LARGE, Asked(), Env()).own_devices == [0, 1, 2]
+    machine(2)
+    assert place(LARGE, Asked(), Env()).own_devices == [0, 1]
+
+
+def test_auto_takes_the_cpu_where_there_is_no_gpu(machine: Machine) -> None:
+    machine(0, note="the driver is not installed")
+    placement = place(LARGE, Asked(), Env())
+    assert (placement.engine, placement.gpus) == ("cpu_threads", [])
+    assert "the driver is not installed" in placement.why[0]
+
+
+def test_gpu_of_an_array_is_the_first_to_be_taken(machine: Machine) -> None:
+    machine(4)
+    assert place(SMALL, Asked(), Env(), 2).own_devices == [2]
+    assert place(points(2 * POINTS_OF_GPU), Asked(), Env(), 2).own_devices == [0, 2]
+
+
+def test_gpus_and_pes_that_are_asked_for_are_taken(machine: Machine) -> None:
+    machine(4)
+    assert place(SMALL, Asked(gpus=[3, 1]), Env()).own_devices == [3, 1]
+    assert place(SMALL, Asked(gpus="all"), Env()).own_devices == [0, 1, 2, 3]
+    assert place(SMALL, Asked(engine="cuda_p2p", pes=2), Env()).own_devices == [0, 1]
+    assert place(SMALL, Asked(engine="cuda_p2p"), Env(gpus=(3, 1))).own_devices == [3, 1]
+    assert place(LARGE, Asked(pes=5), Env()).engine == "cpu_threads"
+    with pytest.raises(NotEnoughGpusError, match="5 PEs are asked for, but there are 4 GPUs"):
+        place(LARGE, Asked(engine="cuda_p2p", pes=5), Env())
+
+
+def test_gpus_that_do_not_reach_one_another_are_not_combined(machine: Machine) -> None:
+    machine(4, peer="GPU 0 does not reach the memory of GPU 1")
+    placement = place(LARGE, Asked(), Env())
+    assert placement.own_devices == [0]
+    assert placement.warnings == ["one GPU is used: GPU 0 does not reach the memory of GPU 1"]
+    with pytest.raises(UnsupportedError, match="cannot work together"):
+        place(LARGE, Asked(gpus=[0, 1]), Env())
+
+
+def test_nvshmem_is_refused_with_what_to_choose_instead(machine: Machine) -> None:
+    machine(4)
+    with pytest.raises(UnsupportedError, match="without its device library: choose cuda_p2p"):
+        place(LARGE, Asked(engine="nvshmem"), Env())
+
+
+@pytest.mark.parametrize("engine", ["cpu_threads", "cpu_processes"])
+def test_gpus_contradict_engines_on_the_cpu(machine: Machine, engine: str) -> None:
+    machine(2)
+    with pytest.raises(InvalidInputError, match=f"engine '{engine}' is asked for, which uses none"):
+        place(LARGE, Asked(engine=engine, gpus=[0]), Env())
+
+
+@cpufree.program
+def doubled(first, second):
+    second[:] = 2.0 * first
+
+
+def test_arrays_on_a_gpu_contradict_the_cpu_engine(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(2)
+    first, second = np.ones(9), CupyArray(np.zeros(9))
+    with pytest.raises(InvalidInputError, match=r"second lies on a GPU, but.*second\.get\(\) in"):
+        doubled.run((first, second), engine="cpu_threads")
+    monkeypatch.setenv("CPUFREE_ENGINE", "cpu_threads")
+    with pytest.raises(InvalidInputError, match=r"is asked for \(by CPUFREE_ENGINE\): leave the"):
+        doubled(first, second)
+
+
+def test_processes_take_no_arrays_of_gpus(machine: Machine) -> None:
+    machine(2)
+    with pytest.raises(InvalidInputError, match="'cpu_processes' takes arrays on the host"):
+        place(LARGE, Asked(engine="cpu_processes"), Env(), 0)
