@@ -81,7 +81,7 @@ for place, matrix in given.items():
         seconds = time.perf_counter() - begin
         line = {"kind": "set-up", "case": name, "pes": pes, "from": place, "number": number}
         line |= {"seconds": seconds, "rows": A.shape[0], "nnz": A.nnz, "started": started}
-        line |= {"timings": solver._matrix.setup_timings, "why": solver._matrix.why}
+        line |= {"timings": solver._matrix.setup_timings, "why": solver._matrix.layout.why}
         if number == 2:
             b = np.ones(A.shape[0])
             if place == "gpu":

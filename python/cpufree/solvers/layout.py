@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, nvshmem
 from cpufree.engines.placement import Placement
+from cpufree.errors import InvalidInputError
 from cpufree.extension import load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
@@ -35,19 +36,40 @@ UNBALANCED = 1.25
 class Layout:
     """A matrix laid out on its PEs, how it lies there and why."""
 
-    system: System
-    plan: dict[str, Any]
-    engine: str
-    devices: tuple[int, ...]
-    """Numbers of the GPUs, one for each PE; none on the CPU engine."""
-    device_names: str
-    """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
+    system: System | None
+    """None: it has been freed."""
+    plan: Mapping[str, Any]
     why: list[str]
     warnings: list[str]
     placement: Placement
     sharing: Sharing
     entries: EntryStatistics | None = None
     """What GPUs have found in the entries, where they were asked to look."""
+
+    def opened(self) -> System:
+        """Return the system; InvalidInputError where it has been freed."""
+        if self.system is None:
+            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
+        return self.system
+
+    def freed(self) -> Layout:
+        """Return the same without the memory of the matrix, which solves under way keep."""
+        return replace(self, system=None)
+
+    @property
+    def engine(self) -> str:
+        """The engine."""
+        return self.placement.engine
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """Numbers of the GPUs, one for each PE; none on the CPU engine."""
+        return tuple(gpu.index for gpu in self.placement.gpus)
+
+    @property
+    def device_names(self) -> str:
+        """Such as "4 × NVIDIA H200"; "" on the CPU engine."""
+        return gpus.models(self.placement.gpus)
 
 
 def lay_out(
@@ -100,9 +122,9 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
     None: they do not fit into it as it is, and nothing has changed.
     """
     new = prepared.matrix
-    if not old.system.update(new.indptr, new.indices, new.data):
+    if not old.opened().update(new.indptr, new.indices, new.data):
         return None
-    return layout_of(old.system, old.placement, old.sharing, prepared.odd, laps)
+    return layout_of(old.opened(), old.placement, old.sharing, prepared.odd, laps)
 
 
 def layout_of(
@@ -119,11 +141,8 @@ def layout_of(
     warnings = [*odd, *placement.warnings, *sharing.warnings]
     facts = factor_facts(plan)
     return Layout(
-        system=system,
+        system,
         plan=plan,
-        engine=placement.engine,
-        devices=tuple(gpu.index for gpu in placement.gpus),
-        device_names=gpus.models(placement.gpus),
         why=[*placement.why, f"{blocks} each: {placement.why_blocks}", *sharing.why, *facts],
         warnings=[*warnings, *oversubscription(placement), *factor_warnings(plan)],
         placement=placement,

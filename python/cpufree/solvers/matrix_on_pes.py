@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -72,13 +71,11 @@ class MatrixOnPes:
     """Of this process: an array where vectors are those of all rows, None: all of them."""
     numbers: npt.NDArray[np.intp] | None = None
     """Of own rows that lie in another order."""
-    layout: Layout | None = None
+    layout: Layout
+    """Where it lies, and why; without a system once it has been freed."""
     _pattern: Pattern | None
-    plan: Mapping[str, Any]
-    why: list[str]
-    warnings: list[str]
-    setup_seconds: float
     setup_timings: dict[str, float]
+    """Seconds of the set-up or the last update, "setup", and of its phases."""
     past: list[int]
     """Iterations of the solves until now that reached their tolerance."""
     closed = False
@@ -170,16 +167,10 @@ class MatrixOnPes:
         """Report an error here to the others of a team: they would wait for this process."""
         return nullcontext() if self.team is None else self.team.working()
 
-    def opened(self) -> Layout:
-        """Return the layout; InvalidInputError where it has been freed."""
-        if self.layout is None:
-            raise InvalidInputError("this Solver is closed: make a new one from the matrix")
-        return self.layout
-
     @property
     def nnz(self) -> int:
         """Nonzeros of all PEs."""
-        return sum(self.plan["nnz"])
+        return sum(self.layout.plan["nnz"])
 
     @property
     def own(self) -> bool:
@@ -192,8 +183,9 @@ class MatrixOnPes:
         return len(self.rows) if isinstance(self.rows, range) else int(self.shape[0])
 
     def layout_for(self, near: int | None) -> Layout:
-        """Return the layout for a b on GPU `near`, or on the host."""
-        layout = self.opened()
+        """Return the layout for a b on GPU `near`, or on the host, unless it has been freed."""
+        layout = self.layout
+        layout.opened()
         if near is None or layout.engine == "cuda_p2p":
             return layout
         if self.team is not None or self._small is None:
@@ -211,7 +203,7 @@ class MatrixOnPes:
     def replace(self, A: Any) -> None:
         """Take new values. After an error, `values_lost` tells whether the old ones are gone."""
         laps = Laps()
-        self.opened()
+        self.layout.opened()
         if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
             raise InvalidInputError(
                 "update is for whole matrices: where each process gives its own rows, make a "
@@ -233,12 +225,13 @@ class MatrixOnPes:
             return False
         self._writing = False
         # Ctrl-C may come when the values have been written and nobody here knows it yet.
-        old = self.layout if isinstance(error, Exception) else None
-        return old is None or not old.system.usable()
+        old = self.layout.system if isinstance(error, Exception) else None
+        return old is None or not old.usable()
 
     def free(self) -> None:
         """Free the memory of the matrix."""
-        self.layout = self._gpu_layout = self._small = None
+        self.layout = self.layout.freed()
+        self._gpu_layout = self._small = None
 
     def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
         """Solve with this layout from now on; `prepared` is its matrix, None: own rows."""
@@ -252,14 +245,12 @@ class MatrixOnPes:
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
-        self.plan, self.why, self.warnings = layout.plan, layout.why, [*layout.warnings]
         self._gpu_layout = None
         self.layout = layout
         self._writing = False
         if self.closed:  # by another thread, meanwhile
             self.free()
-        self.setup_seconds = laps.total()
-        self.setup_timings = {"setup": self.setup_seconds, **laps.named("setup")}
+        self.setup_timings = {"setup": laps.total(), **laps.named("setup")}
 
     def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
         """Return the layout with other values; where they do not fit, another one.
@@ -267,12 +258,10 @@ class MatrixOnPes:
         It is one of the same kind, unless engine and GPUs are left open and the iterations until
         now have another one give the answers sooner.
         """
-        old = self.opened()
-        layout = relaid(old, prepared, laps)
+        layout = relaid(self.layout, prepared, laps)
         if layout is not None:
             return layout
-        placement, sharing = old.placement, old.sharing
-        del old
+        placement, sharing = self.layout.placement, self.layout.sharing
         self.free()  # there may not be memory for both
         if placement.expected is not None and self.past:
             return self._lay_out(prepared, None, laps)

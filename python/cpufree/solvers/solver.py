@@ -116,13 +116,31 @@ class Solver:
         call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
         wanted = Wanted(asked, partition, reorder, check, dtype, call, partition_cache)
         self._matrix = MatrixOnPes(A, wanted)
-        self.shape, self.dtype = self._matrix.shape, self._matrix.dtype
-        self._take_place()
 
-    def _take_place(self) -> None:
-        layout = self._matrix.layout
-        if layout is not None:  # else another thread has closed this Solver meanwhile
-            self.engine, self.gpus, self.device = layout.engine, layout.devices, layout.device_names
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n), of the whole matrix."""
+        return self._matrix.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the solves, float32 or float64."""
+        return self._matrix.dtype
+
+    @property
+    def engine(self) -> str:
+        """Where solves run."""
+        return self._matrix.layout.engine
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """Numbers of the GPUs, one for each PE; empty on the CPU."""
+        return self._matrix.layout.devices
+
+    @property
+    def device(self) -> str:
+        """What they are, such as "4 × NVIDIA H200"."""
+        return self._matrix.layout.device_names
 
     def update(self, A: MatrixLike) -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
@@ -162,7 +180,6 @@ class Solver:
         with self._matrix.working(), self._lock:
             try:
                 self._matrix.replace(A)
-                self._take_place()
             except BaseException as error:
                 if not self._matrix.values_lost(error):
                     raise
@@ -189,7 +206,7 @@ class Solver:
         "none"), factor_entries and factor_bytes (of the preconditioner's factors, all PEs),
         factors_replaced (rows or blocks of it that are Jacobi's).
         """
-        return {**self._matrix.plan}
+        return {**self._matrix.layout.plan}
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
@@ -206,12 +223,12 @@ class Solver:
     @property
     def warnings(self) -> list[str]:
         """What the user should know of the matrix and its layout, in sentences."""
-        return self._matrix.warnings
+        return [*self._matrix.layout.warnings]
 
     @property
     def setup_seconds(self) -> float:
         """Seconds that the set-up took, or the last update."""
-        return self._matrix.setup_seconds
+        return self._matrix.setup_timings["setup"]
 
     @with_parameters
     def solve(
@@ -339,7 +356,7 @@ class Solver:
             ("type", str(self.dtype)),
             ("engine", f"{self.engine}, {layout}"),
             ("seconds", f"set-up {self.setup_seconds:.3g}"),
-            ("why", "; ".join(matrix.why)),
+            ("why", "; ".join(matrix.layout.why)),
             *(("warning", warning) for warning in self.warnings),
         ]
         return f"{title}{', closed' if matrix.closed else ''}", rows

@@ -202,7 +202,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
         columns=call.columns,
         method=call.asked_method,
         pc=call.options["pc"],
-        refused=layout.system.refuses_columns(),
+        refused=layout.opened().refuses_columns(),
         on_chip=bool(layout.plan["resident_matrix"]),
         matrix_bytes=float(layout.plan["matrix_bytes"]),
         vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),
@@ -221,7 +221,7 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     largest = max(vectors, key=norm_of)
     all_vectors = padded(vectors, zeros_like(vectors[0]))
     with watch.bar(0, partial(new_bar, largest, options)), watch:
-        outcomes: Any = layout.system.solve_columns(*lists_of(all_vectors), options, watch)
+        outcomes: Any = layout.opened().solve_columns(*lists_of(all_vectors), options, watch)
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
@@ -280,9 +280,9 @@ def run(
 ) -> Any:
     """Return what the core says of a solve, by this process or together with its team."""
     if matrix.team is None:
-        return layout.system.solve(*vectors, dict(options), call.watch)
+        return layout.opened().solve(*vectors, dict(options), call.watch)
     right, guess, _ = vectors
-    solve = partial(layout.system.solve, right, guess, None, dict(options))
+    solve = partial(layout.opened().solve, right, guess, None, dict(options))
     facts = {**options, "columns": call.columns}
     return in_processes.solve(matrix.team, (right, guess), facts, call.watch, solve, matrix.own)
 

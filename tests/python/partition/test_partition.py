@@ -229,7 +229,7 @@ def test_rows_with_the_same_columns_count_once_in_the_graph() -> None:
 def test_a_solver_weighs_metis() -> None:
     A = grid(400, 250)
     with cpufree.Solver(A, pes=4, engine="cpu_threads") as solver:
-        assert any("METIS would take" in why for why in solver._matrix.why)
+        assert any("METIS would take" in why for why in solver._matrix.layout.why)
 
 
 @pytest.fixture

@@ -69,7 +69,6 @@ class OtherSystem:
 
 def take_over(updated: Solver, system: OtherSystem) -> weakref.ref[OtherSystem]:
     """Give a Solver this System, which nobody else holds then."""
-    assert updated._matrix.layout is not None
     updated._matrix.layout = dataclasses.replace(updated._matrix.layout, system=system)  # type: ignore[arg-type]
     return weakref.ref(system)
 
