@@ -1,5 +1,5 @@
 // The GPU engine's System: how it is set up, updated and freed, and who may use it now. What it is
-// made of: where it is (place.hpp), how the matrix lies there (layout/system_layout.hpp), what is
+// made of: where it is (devices.hpp), how the matrix lies there (layout/system_layout.hpp), what is
 // in the memory of each GPU (pe_memory.hpp), and solves (solve.hpp).
 #pragma once
 
