@@ -201,7 +201,7 @@ def test_programs_that_find_no_memory_are_swept_without_buffers(
     monkeypatch.setattr(decorated, "tile_memory_of", lambda devices: 1 << 17)
     program, arguments = case("life", 40)
     given = Arguments.of(program.signature, program.name, arguments, {})
-    where = SimpleNamespace(devices=[0])
+    where = SimpleNamespace(own_devices=[0])
     assert program._gpu_runner(program._lowered(given), where) is made[1]
     program._gpu_runs.clear()
     assert made[0].text.on_chip is not None and made[1].text.on_chip is None
