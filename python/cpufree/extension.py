@@ -157,16 +157,6 @@ def _warn_of_processor(core: ModuleType) -> None:
         )
 
 
-def with_kernels(core: ModuleType) -> ModuleType:
-    """Return the extension once it knows where kernels of GPUs come from.
-
-    Where they are not built in, they are compiled when they are first used.
-    """
-    if core.kernels_compiled():
-        set_compiler(core)
-    return core
-
-
 def set_compiler(core: ModuleType) -> None:
     """Tell the extension where kernels come from that are not built in."""
     shipped = str(SHIPPED) if SHIPPED.is_dir() else ""
@@ -179,8 +169,14 @@ def find_compiler() -> str:
 
 
 def load_gpu_core() -> ModuleType:
-    """Return the extension for work on GPUs; UnsupportedError where it does not load."""
-    return with_kernels(load_core())
+    """Return the extension for work on GPUs; UnsupportedError where it does not load.
+
+    It knows where kernels come from: those that are not built in are compiled when first used.
+    """
+    core = load_core()
+    if core.kernels_compiled():
+        set_compiler(core)
+    return core
 
 
 def load_for(engine: str) -> ModuleType:

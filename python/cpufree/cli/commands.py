@@ -24,7 +24,6 @@ from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix
-    from cpufree.matrix.rows import RowSource
     from cpufree.partition.part_vector import PartitionLike
     from cpufree.solvers.result import Result
     from cpufree.solvers.solver import Solver
@@ -186,13 +185,6 @@ def pes_of(partition: PartitionLike) -> int:
     from cpufree.partition.part_vector import count_of
 
     return 1 if isinstance(partition, str) else count_of(partition)
-
-
-def make_solver(matrix: CsrMatrix | RowSource | str, check: bool, setup: dict[str, Any]) -> Solver:
-    """Partition the matrix and lay it out for the PEs."""
-    from cpufree.solvers.solver import Solver
-
-    return Solver(matrix, check=check, **setup)
 
 
 def save_solution(path: str, x: NDArray[Any]) -> str:

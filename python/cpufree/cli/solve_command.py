@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +19,6 @@ from cpufree.cli.commands import (
     Outputs,
     check_length,
     load_system,
-    make_solver,
     read_partition,
     read_vector,
     right_hand_side,
@@ -166,17 +164,17 @@ class SolveWork:
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
         """Return the solver of a system."""
         from cpufree.solvers.forecast import Goal, OneCall  # heavy imports, apart from the set-up
+        from cpufree.solvers.solver import Solver
 
-        importlib.import_module("cpufree.solvers.solver")
         self.laps.lap("imports")
         setup = {name: self.given[name] for name in SETUP}
-        setup |= {"engine": self.engine, "partition": problem.partition}
+        setup |= {"engine": self.engine, "partition": problem.partition, "check": self.check}
         goal = Goal(self.given["solves"], self.given["rtol"], self.given["maxiter"])
         setup |= {"dtype": self.dtype(problem.matrix), "_call": OneCall(goal)}
         solver = stage(
             notes,
             "setting up",
-            lambda: make_solver(problem.matrix, self.check, setup),
+            lambda: Solver(problem.matrix, **setup),
             tell_plan,
         )
         self.laps.lap("setup")
