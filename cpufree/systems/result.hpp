@@ -53,6 +53,9 @@ struct PlanReport {
   // the diagonal on average.
   std::optional<EntryReport> entries;
   double mean_distance = 0.0;
+  // Why the matrix has not been laid out: the system cannot be used, and all else here but what was
+  // found in the entries is missing. "": it has.
+  std::string refused;
 };
 
 struct SolveResult {

@@ -53,8 +53,9 @@ struct SystemSpec {
   int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
   int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
   int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
-  // cuda_p2p: GPUs that lay a matrix out look at its entries as well (PlanReport::entries), and
-  // refuse those that conjugate gradients cannot have, with InvalidInput.
+  // cuda_p2p: GPUs lay the matrix out, and look at its entries as well (PlanReport::entries). Where
+  // it is the host that should, or conjugate gradients cannot have the matrix, the system is not
+  // set up, and says why (PlanReport::refused).
   bool inspect = false;
   int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
 };

@@ -90,7 +90,7 @@ class SlabPlan:
     @property
     def nnz(self) -> int: ...  # of this rank
 
-most_nonzeros_by_host: int
+most_block_halo_nonzeros: int
 
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""

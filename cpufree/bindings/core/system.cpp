@@ -264,7 +264,7 @@ class PySystem {
 }  // namespace
 
 void bind_systems(nb::module_& m) {
-  m.attr("most_nonzeros_by_host") = kMostBlockHaloNonzeros;
+  m.attr("most_block_halo_nonzeros") = kMostBlockHaloNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
                     const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),

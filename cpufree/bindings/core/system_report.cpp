@@ -104,6 +104,7 @@ nb::dict dict_of(const PlanReport& plan) {
     d["entries"] = dict_of(*plan.entries);
     d["mean_distance"] = plan.mean_distance;
   }
+  if (!plan.refused.empty()) d["refused"] = plan.refused;
   return d;
 }
 

@@ -38,6 +38,10 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
     set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts), runs_likely);
     return;
   }
+  if (spec.inspect) {
+    refuse("the host is to lay this matrix out");
+    return;
+  }
   auto plan = plan_of(matrix, part, order, spec.pes);
   timer_.lap("plan");
   waking.join();
@@ -55,7 +59,11 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
   timer_.lap("choice");
-  set_up_by_gpus(matrix, {0, matrix.n}, false);
+  const std::vector<std::int64_t> cuts{0, matrix.n};
+  if (have_room(place_, matrix, cuts))
+    set_up_by_gpus(matrix, cuts, false);
+  else
+    refuse("the GPU has no room to lay this matrix out");
 }
 
 template <class T>
@@ -94,12 +102,25 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
   // Kernels of the default solve compile beside those that lay the matrix out.
   compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, place_.devices});
   cuts_ = std::move(cuts);
-  ArrivedRows<T> rows = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
+  SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
+  if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
+    // Of a matrix on a GPU, and of one that was to be looked at, the host says more.
+    require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
+    layout_.report.entries = found.entries;
+    return refuse(found.flaw);
+  }
+  ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);
   begin_solves([&](const auto& layouts, auto& pes) {
     return fill_from_gpus(place_, rows.layouts, layouts, pes);
   });
+}
+
+template <class T>
+void GpuSystem<T>::refuse(const std::string& why) {
+  layout_.report.refused = why;
+  usable_ = false;
 }
 
 template <class T>
@@ -213,7 +234,9 @@ bool GpuSystem<T>::update_by_host(const CsrView<T>& matrix) {
 
 template <class T>
 bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
-  ArrivedRows<T> rows = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
+  SentRows<T> sent = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
+  require(sent.found.flaw.empty(), sent.found.flaw);
+  ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
   require(rows.found.pattern == pattern_,
           "update takes a matrix of the same pattern: entries are at other places");
   return rewrite(lay_out_again(place_, layout_, &rows.layouts),

@@ -46,6 +46,7 @@ class GpuSystem final : public System<T> {
   // Fills the memory of PEs, and returns the bound of the spectrum.
   using Fill = std::function<double(const std::vector<PeLayout>& layouts, PeMemories<T>& pes)>;
   void begin_solves(const Fill& fill);
+  void refuse(const std::string& why);  // to be used: its report says so
   std::unique_lock<std::mutex> take_turn();
   bool update_by_host(const CsrView<T>& matrix);
   bool update_by_gpus(const CsrView<T>& matrix);
@@ -56,7 +57,7 @@ class GpuSystem final : public System<T> {
   std::int32_t rows_;                   // of its vectors
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   std::mutex busy_;                     // held while a solve runs
-  bool usable_ = true;                  // false: an update has ended in the middle
+  bool usable_ = true;                  // false: refused, or an update has ended in the middle
   // Values are in host memory while they are on their way, and no longer. Columns stay, where the
   // host has laid them out: four bytes an entry.
   SystemLayout<T> layout_;

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from cpufree.errors import MatrixError
 from cpufree.extension import load_core
 
+SYMMETRY_TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+"""Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding. The scale is that of the
+Jacobi-scaled matrix, whose entries are at most 1 in size if A is positive definite."""
 MAX_ROWS = 2**31 - 1
 """Largest number of rows: row and column numbers are 32-bit integers."""
 
@@ -28,6 +31,11 @@ class EntryStatistics:
     finite: bool
     positive_diagonal: bool
     """Every row has a diagonal entry, above 0."""
+
+    def solvable(self, dtype: str) -> bool:
+        """Return whether solvers take a matrix of entries of this type, as far as they show it."""
+        sound = self.mirrored and self.finite and self.positive_diagonal
+        return sound and self.asymmetry <= SYMMETRY_TOLERANCE[dtype]
 
     @classmethod
     def of(cls, indptr: Any, indices: Any, data: Any) -> EntryStatistics:

@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.errors import DiagonalError, NonFiniteError, NotSymmetricError
+from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.problem import CsrMatrix
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
-
-SYMMETRY_TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
-"""Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding. The scale is that of the
-Jacobi-scaled matrix, whose entries are at most 1 in size if A is positive definite."""
 
 
 def check_spd_input(A: CsrMatrix) -> float:

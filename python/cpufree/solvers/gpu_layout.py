@@ -2,113 +2,97 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cpufree.engines.asked import Asked
+from cpufree.engines import gpus
+from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
-from cpufree.env import Env
-from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
-from cpufree.matrix.entries import EntryStatistics
+from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers.layout import Layout, Sharing, layout_of
-from cpufree.solvers.preparation import oddness
+from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
+from cpufree.solvers.preparation import symmetry_warnings
+from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
 
 FACTORS = ("block_jacobi", "fsai")
 
 
-@dataclass(frozen=True)
-class There:
-    """How a matrix is to be laid out where it lies."""
-
-    asked: Asked
-    env: Env
-    check: bool
-    """Look at its entries."""
-    dtype: np.dtype[Any]
-    """Of the solve."""
-    reorder: str | bool
-
-
-def may_be_checked_there(A: CsrMatrix, asked: Asked, env: Env) -> bool:
+def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     """Return whether GPUs are likely to lay A out, and so may look at its entries on the way.
 
     Not where they are known: nobody can have changed them since they were looked at.
     """
-    core = load_core()
-    if A.nnz <= core.most_nonzeros_by_host or A.entries_known() or not core.cuda_built():
+    if not context.options.check or context.team is not None:
         return False
-    names = {asked.engine, env.engine}
-    return names <= {"auto", "cuda_p2p"} and asked.tuning.get("pc") not in FACTORS
+    core = load_core()
+    if A.nnz <= core.most_block_halo_nonzeros or A.entries_known() or not core.cuda_built():
+        return False
+    named = context.named in ("auto", "cuda_p2p")
+    return named and context.asked.tuning.get("pc") not in FACTORS
 
 
-def oddness_found(layout: Layout, A: CsrMatrix) -> list[str] | None:
-    """Return what to tell of a matrix that has been laid out unchecked; None: it must be refused.
-
-    Its entries are looked at now, where it was the host that has laid it out.
-    """
-    found = layout.entries or A.statistics
-    good = found.mirrored and found.finite and found.positive_diagonal
-    if not good or found.asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
-        return None
-    return oddness(found.asymmetry)
-
-
-def lay_out_there(A: GpuCsr, there: There, laps: Laps) -> tuple[Layout, Pattern] | None:
+def lay_out_on_gpu(
+    A: GpuCsr, context: SetupContext, dtype: npt.DTypeLike | None, laps: Laps
+) -> MatrixSetup | str:
     """Lay a matrix out on one GPU, its own unless another one is asked for.
 
-    None: it takes what is made of matrices on the host alone, such as another order of rows,
-    METIS, packets among blocks of small systems, or errors that say which entry is wrong.
-
     Args:
-        A: the matrix. there: how.
+        A: the matrix. dtype: of solves; None: that of A.
         laps: of the set-up; those of this are added.
+
+    Returns:
+        The matrix, or why the matrix has to be on the host. That takes what is made there alone,
+        such as another order of rows, METIS, packets among blocks of small systems, or errors that
+        say which entry is wrong.
     """
-    small = A.nnz <= load_core().most_nonzeros_by_host
-    natural = there.reorder in (False, "natural", "auto")
-    factors = there.asked.tuning.get("pc") in FACTORS
-    if small or not natural or A.dtype != there.dtype or factors:
-        return None
-    where = _placement(A, there.asked, there.env)
-    if where is None:
-        return None
+    where = _placement(A, context, A.dtype if dtype is None else floating(dtype))
+    if isinstance(where, str):
+        return where
     laps.lap("place")
-    tuning = {**where.tuning, "inspect": there.check}
-    try:
-        system = load_for("cuda_p2p").System(
-            *A.addresses(), where.blocks, where.own_devices, tuning
-        )
-    except (InvalidInputError, OutOfMemoryError):
-        return None  # the host says more of it, or finds room
-    plan: dict[str, Any] = {**system.plan()}
-    found, distance = plan.get("entries"), plan.get("mean_distance", 0.0)
-    asymmetry = 0.0 if found is None else EntryStatistics(**found).asymmetry
-    if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
-        return None
-    if distance > NEAR_DIAGONAL and there.reorder == "auto":
-        return None  # RCM may pay
+    tuning = {**where.tuning, "inspect": context.options.check}
+    system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
     sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
-    return layout_of(system, where, sharing, oddness(asymmetry), laps), Pattern(A.n, A.nnz, None)
+    layout = layout_of(system, where, sharing, [], laps)
+    if layout.refused:
+        return layout.refused
+    asymmetry = 0.0 if layout.entries is None else layout.entries.asymmetry
+    if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
+        return "it may not be symmetric"
+    if layout.mean_distance > NEAR_DIAGONAL and context.options.reorder == "auto":
+        return "another order of rows may pay"
+    layout = replace(layout, warnings=[*symmetry_warnings(asymmetry), *layout.warnings])
+    return MatrixSetup(layout, A.shape, A.dtype, Pattern(A.n, A.nnz, None))
 
 
-def _placement(A: GpuCsr, asked: Asked, env: Env) -> Placement | None:
-    """Return where a matrix on a GPU is solved; None: not on one GPU of this process."""
+def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:
+    """Return where a matrix on a GPU is solved, or why not on one GPU of this process."""
+    asked, env = context.asked, context.env
+    if A.nnz <= load_core().most_block_halo_nonzeros:
+        return "small matrices are laid out by the host"
+    if context.options.reorder not in (False, "natural", "auto"):
+        return "its rows are to be in another order"
+    if A.dtype != dtype:
+        return f"it is to be solved in {dtype}"
+    if asked.tuning.get("pc") in FACTORS:
+        return "factors of a preconditioner are computed by the host"
+    if context.named == "cpu_threads":
+        return "it is to be solved on the CPU"
+    if gpus.absence(gpus.find()):
+        return "no GPU can be used"
     if asked.pes == "auto" and env.pes is None:
         asked = replace(asked, pes=1)  # others would have to be sent their rows
-    try:
-        where = place(SystemWork(Size(A.n, A.nnz, A.dtype.itemsize)), asked, env, A.device)
-    except (InvalidInputError, UnsupportedError, NotEnoughGpusError, OutOfMemoryError):
-        return None  # said where the matrix is set up from the host
-    own = where.engine == "cuda_p2p" and where.team is None and where.pes == 1
-    return where if own else None
+    where = place(SystemWork(Size(A.n, A.nnz, A.dtype.itemsize)), asked, env, A.device)
+    if where.pes != 1:
+        return "several GPUs are to solve it"
+    return where

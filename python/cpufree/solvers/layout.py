@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, nvshmem
+from cpufree.engines.digests import Pattern
 from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_for
@@ -45,6 +47,10 @@ class Layout:
     sharing: Sharing
     entries: EntryStatistics | None = None
     """What GPUs have found in the entries, where they were asked to look."""
+    mean_distance: float = 0.0
+    """Of entries from the diagonal, where GPUs have looked."""
+    refused: str = ""
+    """Why GPUs that were asked to look have not laid the matrix out; there is no system then."""
 
     def opened(self) -> System:
         """Return the system; InvalidInputError where it has been freed."""
@@ -72,6 +78,32 @@ class Layout:
         return gpus.models(self.placement.gpus)
 
 
+@dataclass(frozen=True)
+class MatrixSetup:
+    """A matrix that has been set up."""
+
+    layout: Layout
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    """Of solves."""
+    pattern: Pattern | None
+    """Which later values must have; None: the process gave its own rows alone."""
+    prepared: Prepared | None = None
+    """The matrix, where this process has all of it on the host."""
+    rows: npt.NDArray[np.intp] | range | None = None
+    """Of this process: an array where vectors are those of all rows, None: all of them."""
+    numbers: npt.NDArray[np.intp] | None = None
+    """Of own rows that lie in another order."""
+
+    @classmethod
+    def of(cls, prepared: Prepared, layout: Layout) -> MatrixSetup:
+        """Return that of a matrix on the host."""
+        part, team = layout.sharing.part, layout.placement.team
+        rows = None if part is None or team is None else np.flatnonzero(part == team.rank)
+        A = prepared.matrix
+        return cls(layout, A.shape, np.dtype(A.dtype), prepared.pattern, prepared, rows)
+
+
 def lay_out(
     prepared: Prepared,
     placement: Placement,
@@ -84,21 +116,21 @@ def lay_out(
     Args:
         prepared: the matrix.
         placement: where it goes.
-        sharing: of its rows, or a function that finds one; with a team, rank 0 does.
+        sharing: of its rows, or a function that finds one.
         laps: of the set-up; those of this are added.
-        inspect: have GPUs look at the entries, if it is they who lay the matrix out.
+        inspect: GPUs are to lay the matrix out, and to look at its entries on the way.
 
-    Raises:
-        InvalidInputError: also where GPUs find entries that cannot be.
+    Returns:
+        The layout; with `inspect`, perhaps one that says why it was refused.
     """
     matrix = prepared.matrix
     tuning = dict(placement.tuning)
-    if inspect and placement.engine == "cuda_p2p":
+    if inspect:
         tuning["inspect"] = True
     room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
     with nvshmem.starting(placement, room):
         if not isinstance(sharing, Sharing):
-            sharing = in_team(placement.team, sharing)
+            sharing = sharing()
             laps.lap("partition")
         system = load_for(placement.engine).System(
             matrix.indptr,
@@ -113,7 +145,7 @@ def lay_out(
             tuning,
             placement.team,
         )
-    return layout_of(system, placement, sharing, prepared.odd, laps)
+    return layout_of(system, placement, sharing, prepared.warnings, laps)
 
 
 def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
@@ -124,21 +156,29 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
     new = prepared.matrix
     if not old.opened().update(new.indptr, new.indices, new.data):
         return None
-    return layout_of(old.opened(), old.placement, old.sharing, prepared.odd, laps)
+    return layout_of(old.opened(), old.placement, old.sharing, prepared.warnings, laps)
 
 
 def layout_of(
-    system: System, placement: Placement, sharing: Sharing, odd: list[str], laps: Laps
+    system: System, placement: Placement, sharing: Sharing, notes: list[str], laps: Laps
 ) -> Layout:
-    """Return what there is to know of a system that has been set up; the last lap is that."""
+    """Return what there is to know of a system that has been set up; the last lap is that.
+
+    `notes` are warnings of the matrix.
+    """
     plan: dict[str, Any] = {**system.plan()}
-    found = plan.pop("entries", None)
-    plan.pop("mean_distance", None)
+    entries = plan.pop("entries", None)
+    found: dict[str, Any] = {
+        "entries": None if entries is None else EntryStatistics(**entries),
+        "mean_distance": plan.pop("mean_distance", 0.0),
+    }
+    if refused := plan.pop("refused", ""):
+        return Layout(None, plan, [], [], placement, sharing, **found, refused=refused)
     laps.lap("system", plan.pop("seconds", None))
     blocks = counted(plan.get("blocks", placement.blocks), "block")
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"
-    warnings = [*odd, *placement.warnings, *sharing.warnings]
+    warnings = [*notes, *placement.warnings, *sharing.warnings]
     facts = factor_facts(plan)
     return Layout(
         system,
@@ -147,7 +187,7 @@ def layout_of(
         warnings=[*warnings, *oversubscription(placement), *factor_warnings(plan)],
         placement=placement,
         sharing=sharing,
-        entries=None if found is None else EntryStatistics(**found),
+        **found,
     )
 
 

@@ -10,7 +10,6 @@ from cpufree.solvers import agreement
 if TYPE_CHECKING:
     from cpufree._core import SlabPlan, System
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,56 +17,30 @@ import numpy.typing as npt
 
 from cpufree.distributed import Team
 from cpufree.engines import choices
-from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import place
-from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
+from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
-from cpufree.matrix.validate import SYMMETRY_TOLERANCE
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.layout import Layout, Sharing, balance_warning, layout_of
-from cpufree.solvers.preparation import converted, oddness
+from cpufree.solvers.layout import MatrixSetup, Sharing, balance_warning, layout_of
+from cpufree.solvers.preparation import converted, symmetry_warnings
+from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
 
 _UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
 
 
-@dataclass(frozen=True)
-class OwnRows:
-    """What a rank knows of a system whose rows are spread over all of them."""
-
-    layout: Layout
-    n: int
-    """Rows of the whole matrix."""
-    first: int
-    last: int
-    """Rows [first, last) are this rank's."""
-    dtype: np.dtype[Any]
-    numbers: npt.NDArray[np.intp] | None
-    """Of this rank's rows, where they lie in another order in the matrix."""
-
-
 def lay_out(
-    team: Team | None,
-    rows: RowSlab | RowSource,
-    asked: Asked,
-    env: Env,
-    sharing: tuple[PartitionLike, str | bool],
-    check: bool,
-    dtype: npt.DTypeLike | None,
-    laps: Laps,
-) -> OwnRows:
+    rows: RowSlab | RowSource, context: SetupContext, dtype: npt.DTypeLike | None, laps: Laps
+) -> MatrixSetup:
     """Plan a system together with the other ranks, and set up this one's part.
 
     Args:
-        team: this process is one of them.
         rows: of this rank; of a source, it takes its part of about as many entries as the others'.
-        asked, env: where it is to be solved.
-        sharing: partition and order of rows, as Solver takes them.
-        check: have the entries checked.
+        context: of the set-up.
         dtype: of the solve; None: that of the rows.
         laps: of the set-up; those of this are added.
 
@@ -75,7 +48,8 @@ def lay_out(
         InvalidInputError: the ranks' rows are not one matrix, or one that cannot be solved; an
             engine of one process.
     """
-    require_possible(team, sharing)
+    team, check = context.team, context.options.check
+    require_possible(team, context.sharing)
     assert team is not None
     kind = choices.floating(rows.dtype if dtype is None else dtype)
     known = rows.nnz if isinstance(rows, RowSource) else None
@@ -84,17 +58,19 @@ def lay_out(
     first, last, plan = _plan(team, rows, kind, check)
     laps.lap("rows")
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
-    size = Size(rows.shape[0], nnz, kind.itemsize)
-    where = place(SystemWork(size), asked, env, team=team)
+    n = rows.shape[0]
+    where = place(SystemWork(Size(n, nnz, kind.itemsize)), context.asked, context.env, team=team)
     laps.lap("place")
-    odd = oddness(plan.asymmetry)  # the system takes the plan away
-    notes, numbers = [], None
+    notes = symmetry_warnings(plan.asymmetry)  # the system takes the plan away
+    of_source, numbers = "", None
     if isinstance(rows, RowSource):
-        notes, numbers = [rows.note(team.size)], rows.numbers(first, last)
-    as_given = Sharing(None, None, [f"own rows: {_origin(rows)}"], [*filter(None, notes)])
-    layout = layout_of(_make_system(plan, where), where, as_given, odd, laps)
+        of_source, numbers = rows.note(team.size), rows.numbers(first, last)
+    origin = [f"own rows: {_origin(rows)}"]
+    as_given = Sharing(None, None, origin, [of_source] if of_source else [])
+    layout = layout_of(_make_system(plan, where), where, as_given, notes, laps)
     layout.warnings.extend(balance_warning(layout.plan["imbalance"]))
-    return OwnRows(layout, rows.shape[0], first, last, kind, numbers)
+    own = range(first, last)
+    return MatrixSetup(layout, (n, n), kind, None, rows=own, numbers=numbers)
 
 
 def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool]) -> None:

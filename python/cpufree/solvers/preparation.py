@@ -24,8 +24,8 @@ class Prepared:
 
     matrix: CsrMatrix
     pattern: Pattern
-    odd: list[str]
-    """What to tell of it."""
+    warnings: list[str]
+    """What the user should know of it."""
 
     def copy(self) -> Prepared:
         """Return the same with arrays of its own."""
@@ -45,8 +45,8 @@ def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
     Raises:
         InvalidInputError: A cannot be solved, or not in dtype.
     """
-    odd = check_matrix(A) if check else []
-    return Prepared(with_dtype(A, dtype), Pattern.of(A), odd)
+    warnings = check_matrix(A) if check else []
+    return Prepared(with_dtype(A, dtype), Pattern.of(A), warnings)
 
 
 def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
@@ -67,17 +67,17 @@ def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> 
         like.require(Pattern.of(matrix).as_far_as(like))
     elif check:
         matrix.inspect()  # anew: the caller may have changed what is in the arrays
-    odd = check_matrix(matrix) if check else []
-    return Prepared(with_dtype(matrix, dtype), like, odd)
+    warnings = check_matrix(matrix) if check else []
+    return Prepared(with_dtype(matrix, dtype), like, warnings)
 
 
 def check_matrix(A: CsrMatrix) -> list[str]:
-    """Raise MatrixError where A cannot be solved; return what is odd about it."""
-    return oddness(check_spd_input(A))
+    """Raise MatrixError where A cannot be solved; return warnings."""
+    return symmetry_warnings(check_spd_input(A))
 
 
-def oddness(asymmetry: float) -> list[str]:
-    """Return what to tell of a matrix that is this far from symmetric."""
+def symmetry_warnings(asymmetry: float) -> list[str]:
+    """Return a warning of a matrix that is this far from symmetric, none where it is symmetric."""
     if asymmetry == 0.0:
         return []
     return [f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which passes as noise"]

@@ -32,8 +32,9 @@ from cpufree.solvers import column_groups, solving
 from cpufree.solvers.columns import count_columns
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
-from cpufree.solvers.matrix_on_pes import MatrixOnPes, Wanted
+from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.result import Result
+from cpufree.solvers.setup_options import SetupOptions
 from cpufree.solvers.turns import Turns
 from cpufree.text import counted
 
@@ -114,8 +115,8 @@ class Solver:
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
         call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
-        wanted = Wanted(asked, partition, reorder, check, dtype, call, partition_cache)
-        self._matrix = MatrixOnPes(A, wanted)
+        options = SetupOptions(asked, partition, reorder, check, dtype, call, partition_cache)
+        self._matrix = MatrixOnPes(A, options)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -214,11 +215,7 @@ class Solver:
 
         Vectors of own rows, as RowSlab and open_rows have, are in this order.
         """
-        matrix = self._matrix
-        if matrix.numbers is not None:
-            return matrix.numbers.copy()
-        rows = range(self.shape[0]) if matrix.rows is None else matrix.rows
-        return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
+        return self._matrix.rows
 
     @property
     def warnings(self) -> list[str]:
@@ -309,7 +306,7 @@ class Solver:
             b, x0 = solving.from_file(matrix, b), solving.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
             limit = matrix.env.wait_limit or choices.WAIT_LIMIT
-            prepared = self._vectors(b, x0) if count == 1 else None
+            prepared = solving.prepare_vectors(matrix, b, x0) if count == 1 else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
@@ -325,9 +322,6 @@ class Solver:
                 return solving.solve_columns(matrix, self._lock, b, x0, call)
             with self._lock:
                 return solving.solve_one(matrix, b, prepared, call)
-
-    def _vectors(self, b: Any, x0: Any) -> solving.Vectors:
-        return solving.prepare_vectors(self._matrix, b, x0)
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""

@@ -48,7 +48,7 @@ class SystemWork(Work):
         """
         core = load_core()
         # Of larger systems, the CPU is too slow for a look at parts of the matrix to be worth it.
-        if self._forecast is None or self.size.nnz > core.most_nonzeros_by_host:
+        if self._forecast is None or self.size.nnz > core.most_block_halo_nonzeros:
             return None
         if not core.cuda_built() or not gpus.driver_is_ahead():
             return None

@@ -253,6 +253,13 @@ TEST(a_matrix_in_32_bits_on_a_gpu_is_laid_out_as_one_on_the_host) {
     const GpuSystem<double> made(
         GivenCsr<double>{a.n(), ptr.data(), false, col.data(), val.data(), device}, spec);
     CHECK_EQ(first_difference(host, made, 1), -1);
+    auto wrong = a.col;
+    std::swap(wrong[1], wrong[2]);
+    const gpu::DeviceArray<std::int32_t> unsorted(device, wrong);
+    const GpuSystem<double> refused(
+        GivenCsr<double>{a.n(), ptr.data(), false, unsorted.data(), val.data(), device}, spec);
+    CHECK(refused.plan().refused.starts_with("the columns of each row must increase"));
+    CHECK(!refused.usable());
   }
 }
 
@@ -291,22 +298,26 @@ TEST(what_gpus_find_in_entries_is_what_the_host_finds) {
   const auto inspected = [](const Matrix<double>& a, int pes) {
     SystemSpec spec = spec_for(pes, 2, 1);
     spec.inspect = true;
-    return GpuSystem<double>(a.view(), {}, {}, spec).plan().entries.value();
+    return GpuSystem<double>(a.view(), {}, {}, spec).plan();
   };
   for (const int pes : {1, 2}) {
     auto a = grid2d<double>(9, 9);
-    CHECK(inspected(a, pes).symmetric);
-    CHECK_EQ(inspected(a, pes).asymmetry, 0.0);
+    CHECK(inspected(a, pes).entries.value().symmetric);
+    CHECK_EQ(inspected(a, pes).entries.value().asymmetry, 0.0);
     a.val[at(a.row_ptr[40])] *= 1.0 + 1e-13;
-    CHECK(!inspected(a, pes).symmetric);
-    CHECK_EQ(inspected(a, pes).asymmetry, inspect(a.view()).asymmetry);
+    CHECK(!inspected(a, pes).entries.value().symmetric);
+    CHECK_EQ(inspected(a, pes).entries.value().asymmetry, inspect(a.view()).asymmetry);
+    CHECK(inspected(a, pes).refused.empty());
     CHECK(inspect(a.view()).asymmetry > 0.0);
     for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::infinity(),
                                std::numeric_limits<double>::quiet_NaN()}) {
       auto b = grid2d<double>(9, 9);
       for (std::size_t k = 0; k < b.val.size(); ++k)
         if (b.val[k] > 0 && k > 200) b.val[k] = wrong;
-      CHECK_THROWS(InvalidInput, inspected(b, pes));
+      const PlanReport found = inspected(b, pes);
+      CHECK(found.refused.starts_with("entries of the matrix are not finite"));
+      CHECK_EQ(found.entries.value().finite, inspect(b.view()).finite);
+      CHECK_EQ(found.entries.value().positive_diagonal, inspect(b.view()).positive_diagonal);
     }
   }
 }
@@ -319,7 +330,21 @@ TEST(rows_that_are_coupled_one_way_only_are_refused) {
   CHECK_THROWS(InvalidInput, GpuSystem<double>(a.view(), {}, {}, spec_for(2, 2, 1)));
   SystemSpec spec = spec_for(1, 2, 1);
   spec.inspect = true;
-  CHECK_THROWS(InvalidInput, GpuSystem<double>(a.view(), {}, {}, spec));
+  GpuSystem<double> refused(a.view(), {}, {}, spec);
+  CHECK_EQ(refused.plan().refused, std::string("the pattern of the matrix is not symmetric"));
+  CHECK(!refused.usable());
+  CHECK_THROWS(Error, static_cast<System<double>&>(refused).solve(wave<double>(60), {},
+                                                                  some_iterations(), {}));
+}
+
+TEST(what_the_host_is_to_lay_out_is_not_inspected_by_gpus) {
+  const auto a = grid2d<double>(8, 8);
+  SystemSpec spec = spec_for(2, 2, 1);
+  spec.layout = 0;
+  spec.inspect = true;
+  const GpuSystem<double> system(a.view(), {}, {}, spec);
+  CHECK(system.plan().refused.starts_with("the host is to lay"));
+  CHECK(!system.usable());
 }
 
 TEST(arrays_that_are_no_rows_are_refused) {
@@ -336,4 +361,8 @@ TEST(arrays_that_are_no_rows_are_refused) {
   wrong = a;
   std::swap(wrong.row_ptr[5], wrong.row_ptr[6]);
   CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
+  SystemSpec spec = spec_for(1, 2, 1);
+  spec.inspect = true;
+  CHECK_EQ(GpuSystem<double>(wrong.view(), {}, {}, spec).plan().refused,
+           std::string("indptr decreases"));
 }

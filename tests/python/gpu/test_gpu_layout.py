@@ -77,7 +77,7 @@ def test_new_values_are_laid_out_anew(pes: int) -> None:
 
 @pytest.fixture
 def every_matrix_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cpufree._core.most_nonzeros_by_host", 0)
+    monkeypatch.setattr("cpufree._core.most_block_halo_nonzeros", 0)
 
 
 def on_gpu(A: Any, library: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fake_core import FakeCore, GivenSystem
+from fake_core import FakeCore, GivenSystem, gpu
 from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
 
 import cpufree
@@ -27,7 +27,7 @@ both = pytest.mark.parametrize("make", [CupyMatrix, TorchMatrix], ids=["cupy", "
 def machine(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """A machine with four GPUs and both libraries, on which every matrix is a large one."""
     fake = FakeCore(4)
-    fake.most_nonzeros_by_host = 0
+    fake.most_block_halo_nonzeros = 0
     monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
     monkeypatch.delenv("CPUFREE_GPUS", raising=False)
@@ -68,7 +68,7 @@ def test_entries_are_not_looked_at_where_that_is_not_wanted(machine: FakeCore) -
 
 
 def test_small_matrices_are_laid_out_by_the_host(machine: FakeCore) -> None:
-    machine.most_nonzeros_by_host = 100
+    machine.most_block_halo_nonzeros = 100
     matrix = CupyMatrix(A)
     Solver(matrix, engine="cuda_p2p").close()
     assert matrix.downloads == 1
@@ -91,6 +91,27 @@ def test_what_only_the_host_can_do_is_left_to_it(
     Solver(matrix, **{"engine": "cuda_p2p", **options}).close()
     assert matrix.downloads == 1
     assert not isinstance(machine.systems[-1], GivenSystem)
+
+
+def test_matrix_on_a_gpu_that_cannot_be_used_goes_to_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old = FakeCore([gpu(0, "Tesla T4", capability=(7, 5))])
+    old.most_block_halo_nonzeros = 0
+    monkeypatch.setattr("cpufree._core", old)
+    matrix = CupyMatrix(A, 0)
+    with Solver(matrix) as solver:
+        assert solver.engine == "cpu_threads"
+    assert matrix.downloads == 1
+
+
+def test_why_a_matrix_is_copied_to_the_host_is_logged(
+    machine: FakeCore, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.refuses_given = "indptr decreases"
+    with caplog.at_level("DEBUG", "cpufree"):
+        Solver(CupyMatrix(A), engine="cuda_p2p").close()
+    assert "copied to the host: indptr decreases" in caplog.text
 
 
 def test_refused_matrices_are_looked_at_by_the_host_which_says_more(machine: FakeCore) -> None:
@@ -164,10 +185,10 @@ class Looking(FakeCore):
             "positive_diagonal": True,
             **self.found,
         }
-        if self.looked and not (entries["mirrored"] and entries["finite"]):
-            raise MatrixError("entries cannot be")
         plan = system.plan
-        if self.looked:
+        if self.looked and not (entries["mirrored"] and entries["finite"]):
+            system.plan = lambda: {"entries": entries, "refused": "entries cannot be"}
+        elif self.looked:
             system.plan = lambda: {**plan(), "entries": entries}
         return system
 
@@ -175,7 +196,7 @@ class Looking(FakeCore):
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
     fake = Looking(1)
-    fake.most_nonzeros_by_host = 0
+    fake.most_block_halo_nonzeros = 0
     monkeypatch.setattr("cpufree._core", fake)
     return fake
 

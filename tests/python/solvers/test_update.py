@@ -28,7 +28,7 @@ from cpufree.errors import (
 )
 from cpufree.machine import load
 from cpufree.matrix.load import as_csr
-from cpufree.solvers import layout, matrix_on_pes
+from cpufree.solvers import layout, setup, solving
 
 N = 600
 
@@ -98,7 +98,7 @@ def test_partition_order_and_placement_are_not_found_again(monkeypatch: pytest.M
         for module, name in (
             (layout, "partition"),
             (layout, "choose_order"),
-            (matrix_on_pes, "place"),
+            (setup, "place"),
         ):
             monkeypatch.setattr(module, name, again)
         updated.update(NEW)
@@ -292,13 +292,14 @@ def test_a_solve_that_has_waited_for_an_update_is_with_the_new_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Solver(A) as updated, Solver(NEW) as new:
-        vectors = updated._vectors
+        prepare = solving.prepare_vectors
 
-        def update_meanwhile(b: Any, x0: Any) -> Any:  # solve has been begun, and has no lock
-            updated.update(NEW)
-            return vectors(b, x0)
+        def update_meanwhile(matrix: Any, *given: Any) -> Any:  # solve has begun, and has no lock
+            if matrix is updated._matrix:
+                updated.update(NEW)
+            return prepare(matrix, *given)
 
-        monkeypatch.setattr(updated, "_vectors", update_meanwhile)
+        monkeypatch.setattr(solving, "prepare_vectors", update_meanwhile)
         assert np.array_equal(updated.solve(B).x, new.solve(B).x)
 
 

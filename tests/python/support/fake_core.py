@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
 from cpufree import _core
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.errors import UnsupportedError
 
 GIB = 2**30
 LEAST_ARGUMENTS = 9
@@ -61,7 +61,7 @@ class FakeCore:
         self.started: list[int] = []
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
-        self.most_nonzeros_by_host = 24_000_000
+        self.most_block_halo_nonzeros = 24_000_000
         self.refuses_given = ""  # why a matrix on a GPU is refused
         self.found: dict[str, Any] = {}  # in the entries of one
 
@@ -131,9 +131,7 @@ class FakeCore:
         if len(arguments) == LEAST_ARGUMENTS:  # a part of a matrix, whose iterations are counted
             return _core.System(*arguments)
         if isinstance(arguments[0], int):
-            if self.refuses_given:
-                raise InvalidInputError(self.refuses_given)
-            self.systems.append(GivenSystem(self.found, *arguments))
+            self.systems.append(GivenSystem(self.found, self.refuses_given, *arguments))
         else:
             self.systems.append(FakeSystem(*arguments))
         return self.systems[-1]
@@ -227,11 +225,11 @@ class GivenSystem(FakeSystem):
     `given_as` has the arguments that tell of the matrix, of which only addresses are known.
     """
 
-    def __init__(self, found: dict[str, Any], *arguments: Any) -> None:
+    def __init__(self, found: dict[str, Any], refused: str, *arguments: Any) -> None:
         *self.given_as, blocks, gpus, self.tuning = arguments
         one = sp.identity(self.given_as[0], format="csr")
         super().__init__(one.indptr, one.indices, one.data, None, None, 1, blocks, "cuda_p2p", gpus)
-        self.found = found
+        self.found, self.refused = found, refused
 
     def solution_of(self, right: Any) -> Any:
         return right.copy()
@@ -244,6 +242,8 @@ class GivenSystem(FakeSystem):
             "finite": True,
             "positive_diagonal": True,
         }
+        if self.refused:
+            return {"refused": self.refused}
         distance = self.found.get("mean_distance", 0.0)
         known = {name: value for name, value in self.found.items() if name in entries}
         found = {"entries": {**entries, **known}} if self.tuning["inspect"] else {}

@@ -45,21 +45,6 @@ void take_from_gpu(const GivenCsr<T>& matrix, GpuRows<T>& rows, std::int64_t bef
   bring(rows.val.data(), matrix.val + before);
 }
 
-// Where row `row` begins.
-template <class T>
-std::int64_t begin_of(const GivenCsr<T>& matrix, std::int64_t row) {
-  const std::size_t size = matrix.wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
-  const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + at(row) * size;
-  std::int64_t wide = 0;
-  std::int32_t narrow = 0;
-  void* const to = matrix.wide ? static_cast<void*>(&wide) : static_cast<void*>(&narrow);
-  if (matrix.device < 0)
-    std::memcpy(to, from, size);
-  else
-    gpu::copy_to_host(to, from, size);
-  return matrix.wide ? wide : narrow;
-}
-
 }  // namespace
 
 template <class T>
@@ -80,6 +65,20 @@ gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std
 }
 
 template <class T>
+std::int64_t begin_of(const GivenCsr<T>& matrix, std::int64_t row) {
+  const std::size_t size = matrix.wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
+  const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + at(row) * size;
+  std::int64_t wide = 0;
+  std::int32_t narrow = 0;
+  void* const to = matrix.wide ? static_cast<void*>(&wide) : static_cast<void*>(&narrow);
+  if (matrix.device < 0)
+    std::memcpy(to, from, size);
+  else
+    gpu::copy_to_host(to, from, size);
+  return matrix.wide ? wide : narrow;
+}
+
+template <class T>
 std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
                                   const std::vector<int>& devices) {
   std::vector<GpuRows<T>> all;
@@ -92,7 +91,8 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
     mine.rows = static_cast<std::int32_t>(cuts[k + 1] - cuts[k]);
     const std::int64_t before = begin_of(matrix, cuts[k]);
     mine.nnz = begin_of(matrix, cuts[k + 1]) - before;
-    require(mine.nnz >= 0, "indptr decreases");
+    mine.sound = mine.nnz >= 0;
+    if (!mine.sound) return all;
     const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + cuts[k] * size;
     const std::size_t bytes = at((mine.rows + std::int64_t{1}) * size);
     given[k] = DeviceArray<std::byte>::uninitialised(devices[k], bytes);
@@ -115,23 +115,32 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
     launch_layout(layout::RebaseRows<T>{given[k].data(), matrix.wide, mine.rows + std::int64_t{1},
                                         mine.ptr.data(), mine.facts.data()},
                   mine.rows + std::int64_t{1}, mine.stream);
-    const auto found = fetch(mine.stream, mine.facts.data(), 1);
-    require(found[0].unsound == 0, "indptr decreases");
+    mine.sound = fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0;
   });
   return all;
 }
 
 template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
+  FoundInRows seen;
+  const auto all_sound = [&] { return std::ranges::all_of(rows, &GpuRows<T>::sound); };
+  if (!all_sound()) {
+    seen.flaw = "indptr decreases";
+    return seen;
+  }
   layout::CheckMirrors<T> mirrors;
   require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
   const std::int64_t all_rows = rows.back().first + rows.back().rows;
   for_each_pe(rows, [&](std::size_t, GpuRows<T>& mine) {
     launch_layout(layout::CheckRows<T>{mine.part(), all_rows, mine.facts.data()}, mine.rows,
                   mine.stream);
-    require(fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0,
-            "the columns of each row must increase strictly, from 0 to the number of rows less 1");
+    mine.sound = fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0;
   });
+  if (!all_sound()) {
+    seen.flaw =
+        "the columns of each row must increase strictly, from 0 to the number of rows less 1";
+    return seen;
+  }
   for (std::size_t k = 0; k < rows.size(); ++k) mirrors.part[k] = rows[k].part();
   mirrors.parts = static_cast<int>(rows.size());
   mirrors.all = all;
@@ -143,7 +152,6 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
     if (all || rows.size() > 1) launch_layout(kernel, mine.rows, mine.stream);
     found[k] = fetch(mine.stream, mine.facts.data(), 1)[0];
   });
-  FoundInRows seen;
   std::uint64_t above = 0, below = 0, distance = 0;
   std::int64_t nonzeros = 0;
   for (const GpuRows<T>& mine : rows) nonzeros += mine.nnz;
@@ -160,11 +168,17 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
     seen.pattern += facts.pattern;
   }
   if (nonzeros > 0) seen.distance = static_cast<double>(distance) / static_cast<double>(nonzeros);
-  if (all) seen.entries.mirrored = seen.entries.mirrored && above == below;
+  EntryReport& e = seen.entries;
+  if (all) e.mirrored = e.mirrored && above == below;
+  if (!e.mirrored)
+    seen.flaw = "the pattern of the matrix is not symmetric";
+  else if (all && !(e.finite && e.positive_diagonal))
+    seen.flaw = "entries of the matrix are not finite, or its diagonal is not positive";
   return seen;
 }
 
 #define CPUFREE_ROWS(T)                                                                            \
+  template std::int64_t begin_of(const GivenCsr<T>&, std::int64_t);                                \
   template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&, const std::int32_t*, \
                                                           std::int64_t);                           \
   template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cpufree/formats/layout/rows.hpp"
@@ -30,6 +31,7 @@ struct GpuRows {
   gpu::DeviceArray<std::int32_t> global_row;  // empty: row k is `first` + k
   gpu::DeviceArray<layout::Facts> facts;
   std::int64_t ghost_reads = 0;
+  bool sound = true;  // they are rows of a matrix, as far as that has been looked at
 
   int device() const { return stream.device(); }
   layout::PartRows<T> part() const { return {first, rows, ptr.data(), col.data(), val.data()}; }
@@ -51,7 +53,12 @@ template <class T>
 gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers,
                                             std::int64_t count);
 
-// The rows of all PEs, sent to their GPUs. PE k has rows [cuts[k], cuts[k + 1]).
+// How many entries come before a row, wherever the matrix is.
+template <class T>
+std::int64_t begin_of(const GivenCsr<T>& matrix, std::int64_t row);
+
+// The rows of all PEs, sent to their GPUs. PE k has rows [cuts[k], cuts[k + 1]). Where they do not
+// begin one after the other, they are not sound, and some may be missing.
 template <class T>
 std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std::int64_t> cuts,
                                   const std::vector<int>& devices);
@@ -60,11 +67,12 @@ struct FoundInRows {
   EntryReport entries;
   std::uint64_t pattern = 0;  // differs between patterns, most likely
   double distance = 0.0;      // mean of |row - column|
+  std::string flaw;           // why the matrix cannot be had; "": it can
 };
 
 // Looks at all entries, as `inspect` does, or, unless `all`, at what the proofs of the channels
-// need. Throws InvalidInput where the arrays are no rows of a matrix, or a row of one PE reads one
-// of another that does not read it.
+// need: that the arrays are rows of a matrix, and that a row of one PE reads those of another that
+// read it.
 template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all);
 

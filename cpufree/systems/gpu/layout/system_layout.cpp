@@ -202,29 +202,38 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                    !may_have_block_halos(spec, matrix.nnz());
   if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastNonzeros)) return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    const int device = place.devices[k];
-    const std::int64_t nonzeros = matrix.row_ptr[at(cuts[k + 1])] - matrix.row_ptr[at(cuts[k])];
-    const auto sharing = std::ranges::count(place.devices, device);
-    if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T)))
-      return {};
-  }
+  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
   return cuts;
 }
 
 template <class T>
-ArrivedRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
-                            std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer) {
-  auto rows = send_rows(matrix, cuts, place.devices);
+bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
+               std::span<const std::int64_t> cuts) {
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+    const int device = place.devices[k];
+    const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
+    const auto sharing = std::ranges::count(place.devices, device);
+    if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T)))
+      return false;
+  }
+  return true;
+}
+
+template <class T>
+SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
+                         std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer) {
+  SentRows<T> sent{send_rows(matrix, cuts, place.devices), {}};
   timer.lap("send");
-  const FoundInRows found = check_rows(rows, inspect);
-  const EntryReport& e = found.entries;
-  require(e.mirrored, "the pattern of the matrix is not symmetric");
-  require(!inspect || (e.finite && e.positive_diagonal),
-          "entries of the matrix are not finite, or its diagonal is not positive");
+  sent.found = check_rows(sent.rows, inspect);
   timer.lap("inspect");
-  HaloPlan<T> plan = number_rows(rows);
-  ArrivedRows<T> arrived{found, std::move(plan), {std::move(rows), place.spec.cut != 0}};
+  return sent;
+}
+
+template <class T>
+ArrivedRows<T> number_on_gpus(const GpuPlace& place, SentRows<T> sent, LapTimer& timer) {
+  HaloPlan<T> plan = number_rows(sent.rows);
+  ArrivedRows<T> arrived{
+      std::move(sent.found), std::move(plan), {std::move(sent.rows), place.spec.cut != 0}};
   timer.lap("plan");
   return arrived;
 }
@@ -284,16 +293,18 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
   return layouts;
 }
 
-#define CPUFREE_SYSTEM_LAYOUT(T)                                                        \
-  template std::vector<std::int64_t> cuts_for_gpus(const GpuPlace&, const CsrView<T>&,  \
-                                                   std::span<const std::int32_t>,       \
-                                                   std::span<const std::int32_t>);      \
-  template ArrivedRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,             \
-                                       std::span<const std::int64_t>, bool, LapTimer&); \
-  template SystemLayout<T> lay_out_by_host(const GpuPlace&, HaloPlan<T>,                \
-                                           std::span<const std::int32_t>);              \
-  template SystemLayout<T> lay_out_by_gpus(const GpuPlace&, ArrivedRows<T>&);           \
-  template std::optional<std::vector<PeLayout>> lay_out_again(                          \
+#define CPUFREE_SYSTEM_LAYOUT(T)                                                               \
+  template std::vector<std::int64_t> cuts_for_gpus(const GpuPlace&, const CsrView<T>&,         \
+                                                   std::span<const std::int32_t>,              \
+                                                   std::span<const std::int32_t>);             \
+  template bool have_room(const GpuPlace&, const GivenCsr<T>&, std::span<const std::int64_t>); \
+  template SentRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,                       \
+                                    std::span<const std::int64_t>, bool, LapTimer&);           \
+  template ArrivedRows<T> number_on_gpus(const GpuPlace&, SentRows<T>, LapTimer&);             \
+  template SystemLayout<T> lay_out_by_host(const GpuPlace&, HaloPlan<T>,                       \
+                                           std::span<const std::int32_t>);                     \
+  template SystemLayout<T> lay_out_by_gpus(const GpuPlace&, ArrivedRows<T>&);                  \
+  template std::optional<std::vector<PeLayout>> lay_out_again(                                 \
       const GpuPlace&, const SystemLayout<T>&, GpuLayouts<T>*);
 CPUFREE_SYSTEM_LAYOUT(float)
 CPUFREE_SYSTEM_LAYOUT(double)

@@ -46,6 +46,23 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                                         std::span<const std::int32_t> part,
                                         std::span<const std::int32_t> order);
 
+// Whether the GPUs have room to lay a matrix out. PE k has rows [cuts[k], cuts[k + 1]).
+template <class T>
+bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
+               std::span<const std::int64_t> cuts);
+
+// Rows on their GPUs, as they are in the matrix, and what is found in them.
+template <class T>
+struct SentRows {
+  std::vector<GpuRows<T>> rows;
+  FoundInRows found;
+};
+
+// Sends rows to their GPUs and has these look at them, at all entries if `inspect`.
+template <class T>
+SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
+                         std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer);
+
 // Rows on their GPUs, in the numbers of the PEs.
 template <class T>
 struct ArrivedRows {
@@ -54,12 +71,9 @@ struct ArrivedRows {
   GpuLayouts<T> layouts;
 };
 
-// Sends rows to their GPUs and has these look at them, at all entries if `inspect`. PE k has rows
-// [cuts[k], cuts[k + 1]). Throws InvalidInput where these are no rows of a symmetric matrix or, if
-// `inspect`, conjugate gradients cannot have them.
+// Gives rows without a flaw the numbers of the PEs.
 template <class T>
-ArrivedRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
-                            std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer);
+ArrivedRows<T> number_on_gpus(const GpuPlace& place, SentRows<T> sent, LapTimer& timer);
 
 template <class T>
 struct SystemLayout {

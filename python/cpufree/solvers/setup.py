@@ -1,0 +1,138 @@
+"""Set-up of a matrix: who checks it, where it goes, which PE owns which rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from cpufree.engines.early import start_gpus
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.partition_gain import gain_on
+from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
+from cpufree.laps import Laps
+from cpufree.log import logger
+from cpufree.matrix.gpu_csr import gpu_csr
+from cpufree.matrix.load import as_csr, canonical_csr
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.rows import RowSlab, RowSource
+from cpufree.partition.cache import PartitionCache
+from cpufree.solvers import agreement, gpu_layout, own_rows
+from cpufree.solvers.forecast import forecast
+from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
+from cpufree.solvers.preparation import Prepared, prepare, solve_dtype, symmetry_warnings
+from cpufree.solvers.setup_options import SetupContext
+from cpufree.solvers.work import SystemWork
+
+
+def set_up(A: Any, context: SetupContext, laps: Laps) -> MatrixSetup:
+    """Set a matrix up, as Solver takes it; laps of the set-up are added."""
+    if isinstance(A, (RowSlab, RowSource)):
+        return own_rows.lay_out(A, context, _dtype(A, context), laps)
+    if isinstance(A, (str, os.PathLike)):
+        start_gpus(context.asked, context.env, A)
+    given = gpu_csr(A) if context.team is None else None
+    if given is not None:
+        made = gpu_layout.lay_out_on_gpu(given, context, _dtype(given, context), laps)
+        if isinstance(made, MatrixSetup):
+            return made
+        logger.debug("the matrix is copied to the host: %s", made)
+    matrix = canonical_csr(A)
+    kind = _dtype(matrix, context)
+    if gpu_layout.gpus_may_check(matrix, context):
+        found = _checked_by_gpus(matrix, kind, context, laps)
+        if found is not None:
+            return found
+    matrix = as_csr(matrix)
+    prepared = prepare(matrix, context.options.check, kind)
+    laps.lap("check")
+    return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
+
+
+def lay_out_matrix(
+    prepared: Prepared,
+    context: SetupContext,
+    laps: Laps,
+    past: Sequence[int] = (),
+    rhs_gpu: int | None = None,
+) -> Layout:
+    """Choose where a matrix on the host goes, and set it up there.
+
+    Args:
+        prepared: the matrix.
+        past: iterations of solves until now, if there were some.
+        rhs_gpu: the GPU of the right-hand side, where that of the call does not count.
+    """
+    where = _place(prepared, context, laps, past, rhs_gpu)
+    return lay_out(prepared, where, partial(_share, prepared, where, context), laps)
+
+
+def _checked_by_gpus(
+    A: CsrMatrix, kind: npt.DTypeLike | None, context: SetupContext, laps: Laps
+) -> MatrixSetup | None:
+    """Lay a matrix out while GPUs look at its entries; None: the host has to check it first."""
+    laps.lap("check")
+    prepared = prepare(A, False, kind)
+    where = _place(prepared, context, laps)
+    if where.engine != "cuda_p2p":
+        return None
+    sharing = _share(prepared, where, context)
+    laps.lap("partition")
+    layout = lay_out(prepared, where, sharing, laps, inspect=True)
+    if layout.refused:
+        logger.debug("GPUs do not lay the matrix out: %s", layout.refused)
+    # Of what GPUs refuse or have no room for, the host knows more.
+    found = A.statistics if layout.refused or layout.entries is None else layout.entries
+    if not found.solvable(A.dtype.name):
+        return None
+    prepared = replace(prepared, warnings=symmetry_warnings(found.asymmetry))
+    if layout.refused:
+        layout = lay_out(prepared, where, sharing, laps)
+    else:
+        layout = replace(layout, warnings=[*prepared.warnings, *layout.warnings])
+    return MatrixSetup.of(prepared, layout)
+
+
+def _dtype(A: Any, context: SetupContext) -> npt.DTypeLike | None:
+    """Return the type of solves; None: that of the matrix."""
+    right = context.options.call.right
+    return context.options.dtype if right is None else solve_dtype(A, right)
+
+
+def _place(
+    prepared: Prepared,
+    context: SetupContext,
+    laps: Laps,
+    past: Sequence[int] = (),
+    rhs_gpu: int | None = None,
+) -> Placement:
+    """Return where a matrix goes."""
+    A, goal = prepared.matrix, context.options.call.goal
+    size = Size(A.shape[0], A.nnz, A.dtype.itemsize)
+    if context.team is None:
+        work = SystemWork(size, partial(forecast, A, goal, past))
+    else:
+        agreement.agree_on_matrix(context.team, prepared, context.sharing)
+        laps.lap("agree")
+        work = SystemWork(size)
+    near = context.rhs_gpu if rhs_gpu is None else rhs_gpu
+    where = place(work, context.asked, context.env, near, context.team)
+    laps.lap("place")
+    return where
+
+
+def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:
+    """Return which PE owns which rows; with a team, rank 0 decides."""
+    expected = None if where.expected is None else where.expected.iterations
+    gain = gain_on(where.engine, context.options.call.goal.solves, expected)
+    folder, cache = context.options.partition_cache, None
+    if folder is not None:
+        cache = PartitionCache(Path(folder), prepared.pattern.numbers)
+    decide = partial(Sharing.of, prepared.matrix, where.pes, *context.sharing, gain, cache)
+    return in_team(context.team, decide)
