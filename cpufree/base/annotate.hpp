@@ -43,8 +43,8 @@ inline constexpr bool kFastFma = false;
 #endif
 
 // The loop that follows is not to be unrolled; is to be unrolled in full (its arrays then live in
-// registers).
-#if defined(__CUDACC__)
+// registers). Device code alone: the compiler behind nvcc, for the host's, does not know them.
+#if defined(__CUDA_ARCH__)
 #define CPUFREE_ONE_COPY _Pragma("unroll 1")
 #define CPUFREE_UNROLL _Pragma("unroll")
 #else
