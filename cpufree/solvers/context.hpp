@@ -207,7 +207,10 @@ class Context : public BlockRows<P, M, Format, K> {
       for (int n = 0; n < N; ++n) {
         const Sums one[1] = {partial[n]};
         Totals sum[1];
-        if (!sum_together(one, sum, [] {})) return false;
+        const auto once = [&] {
+          if (n == 0) meanwhile();
+        };
+        if (!sum_together(one, sum, once)) return false;
         total[n] = sum[0];
         notes |= notes_;
       }

@@ -5,9 +5,9 @@
 //
 //   verdict   why                                   what follows
 //   go_on     far from the end                      the next step
-//   verify    r may meet the stopping rule          x as far as r; b - A x, and with it stop;
-//   go_on,
-//                                                   where r was near it; else restart
+//   verify    r may meet the stopping rule          x as far as r; b - A x, and with it
+//                                                   stop, or go_on where r was near it,
+//                                                   or restart
 //   replace   the method wants it                   r = b - A x, in working precision; an iteration
 //                                                   that starts as `replaced`
 //   restart   r has lost touch with b - A x,        r = b - A x, as accurate as it is; an iteration

@@ -112,13 +112,9 @@ class Monitor {
       return Verdict::verify;
     else if (diverged)
       stop(Reason::diverged_dtol);
-    else if (iterations_ >= params_.maxiter)
-      stop(Reason::diverged_its);
-    else if ((notes & kNoteInterrupt) != 0U)
-      stop(Reason::interrupted);
-    else if ((notes & kNoteTimeLimit) != 0U)
-      stop(Reason::time_limit);
-    return done() ? Verdict::stop : Verdict::go_on;
+    else
+      return within_limits(notes);
+    return Verdict::stop;
   }
 
   // After b - A x was computed, with the square of its norm. Returns, as `accurate` does, whether
@@ -211,6 +207,17 @@ class Monitor {
   }
 
  protected:
+  // Whether iterations are left and the host wants more of them.
+  CPUFREE_KERNEL_FN Verdict within_limits(unsigned notes) {
+    if (iterations_ >= params_.maxiter)
+      stop(Reason::diverged_its);
+    else if ((notes & kNoteInterrupt) != 0U)
+      stop(Reason::interrupted);
+    else if ((notes & kNoteTimeLimit) != 0U)
+      stop(Reason::time_limit);
+    return done() ? Verdict::stop : Verdict::go_on;
+  }
+
   CPUFREE_KERNEL_FN void note_replacement() {
     ++replacements_;
     replaced_at_ = iterations_;

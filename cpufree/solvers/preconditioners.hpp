@@ -1,10 +1,12 @@
 // Preconditioners M, and the verbs in which methods use them. Each is a file: these two,
 // chebyshev.hpp, factored.hpp. None needs the CPU: no triangular solve, nothing but products.
 //
-//   prepare(c)    before the first use, by all threads: what takes exchanges. False: a wait gave
-//   up. apply(c, v)   z = M v of a private vector. False: a wait gave up. image(i, v)   z(i) after
-//   that, v = v(i) reads()       the vector that `image` reads report(out)   what users may know of
-//   it
+//   - prepare(c): before the first use, by all threads, what takes exchanges. False: a wait gave
+//     up.
+//   - apply(c, v): z = M v of a private vector. False: a wait gave up.
+//   - image(i, v): z(i) after that, where v is v(i).
+//   - reads(): the vector that `image` reads.
+//   - report(out): what users may know of it.
 //
 // Where M is `pointwise`, z(i) depends on v(i) alone: there is nothing to apply, and `image`
 // computes it wherever it is needed. Where it is not, z is the vector `out` until the next `apply`.

@@ -14,28 +14,22 @@ namespace cpufree {
 // It goes on, whatever the numbers are, until the iterations are done or the host stops the solve.
 class BlindMonitor : public Monitor {
  public:
-  CPUFREE_KERNEL_FN explicit BlindMonitor(const SolveParams& params)
-      : Monitor(params), most_(params.maxiter) {}
+  using Monitor::Monitor;
 
   CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol) {
     Monitor::begin(bb, rr, atol);
-    stop(most_ > 0 ? Reason::running : Reason::diverged_its);
+    stop(Reason::running);
+    within_limits(0U);
   }
   CPUFREE_KERNEL_FN bool needs_no_decision(double, unsigned notes) const { return notes == 0U; }
   CPUFREE_KERNEL_FN Verdict judge(double rr, unsigned notes, double) {
     count(rr);
-    if (iterations() >= most_)
-      stop(Reason::diverged_its);
-    else if ((notes & kNoteInterrupt) != 0U)
-      stop(Reason::interrupted);
-    else if ((notes & kNoteTimeLimit) != 0U)
-      stop(Reason::time_limit);
-    return done() ? Verdict::stop : Verdict::go_on;
+    return within_limits(notes);
   }
   CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
     record_true_residual(rr);
     if (replaced) note_replacement();
-    if (iterations() >= most_) stop(Reason::diverged_its);
+    within_limits(0U);
     return true;
   }
   CPUFREE_KERNEL_FN static bool is_step(bool) { return true; }
@@ -43,9 +37,6 @@ class BlindMonitor : public Monitor {
   CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
   CPUFREE_KERNEL_FN static bool in_range(double) { return true; }
   CPUFREE_KERNEL_FN static bool stalled(std::int64_t) { return false; }
-
- private:
-  std::int64_t most_;
 };
 
 // A packet's wait is a phase of its own, and without other PEs nobody waits.

@@ -50,9 +50,11 @@ auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of)
 // The same for several right-hand sides together, with what kernels are made for.
 template <class T, class F>
 auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
-  if (spec.preconditioner == Preconditioner::none)
+  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::none)
     return kernel_of.template operator()<ConjugateGradient, Identity<T>>();
-  return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
+  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::jacobi)
+    return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
+  throw InvalidInput("several right-hand sides together are for cg with Jacobi or none");
 }
 
 // Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.
