@@ -13,10 +13,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import compiled_here
 import pytest
 from failures import Failures
+from fake_core import FakeCore, Machine
 from parts import add_option, keep_part, mark_thorough
 from paths import ROOT
 from ranks_here import free_port
@@ -171,3 +173,17 @@ def usual_signals() -> Iterator[None]:
 def place() -> str:
     """Return where ranks meet."""
     return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return a function that puts a fake extension, made of its arguments, in for the real one."""
+    monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
+    monkeypatch.delenv("CPUFREE_GPUS", raising=False)
+
+    def put(*arguments: Any, **named: Any) -> FakeCore:
+        fake = FakeCore(*arguments, **named)
+        monkeypatch.setattr("cpufree._core", fake)
+        return fake
+
+    return put

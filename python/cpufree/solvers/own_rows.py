@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from cpufree.engines.placement import Placement
-from cpufree.solvers import agreement
-
-if TYPE_CHECKING:
-    from cpufree._core import SlabPlan, System
-
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +11,21 @@ from cpufree.distributed import Team
 from cpufree.engines import choices
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import place
+from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers import agreement
 from cpufree.solvers.layout import MatrixSetup, Sharing, balance_warning, layout_of
 from cpufree.solvers.preparation import converted, symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
+
+if TYPE_CHECKING:
+    from cpufree._core import SlabPlan, System
 
 _UNCHECKED = -1.0  # as a tolerance: the core looks at the pattern between ranks alone
 

@@ -6,12 +6,11 @@ import importlib.metadata
 import io
 import json
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_core import FakeCore, gpu
+from fake_core import FakeCore, Machine, gpu
 from rich.console import Console
 
 from cpufree import host
@@ -46,25 +45,13 @@ def test_tool_that_is_missing_or_fails_gives_none() -> None:
     assert host.run_tool(["echo", "seen"]) == "seen"
 
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeCore]:
-    """Return a function that puts a fake extension in the place of the real one."""
-
-    def put(*arguments: Any, **named: Any) -> FakeCore:
-        fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr("cpufree._core", fake)
-        return fake
-
-    return put
-
-
 def found(section: Section) -> dict[str, Finding]:
     """Return the findings of a section by name."""
     return {finding.name: finding for finding in section.findings}
 
 
 def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
-    monkeypatch: pytest.MonkeyPatch, machine: Callable[..., FakeCore]
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     machine(0, built=False, note="this build has no CUDA")
     monkeypatch.setattr(doctor, "run_tool", lambda command: "GPU X, 8 GiB\nGPU Y, 9 GiB")
@@ -79,7 +66,7 @@ def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
 
 
 def test_gpus_are_listed_with_memory_and_compute_capability(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
 ) -> None:
     machine([gpu(0, free=139.5), gpu(1, "Tesla T4", capability=(7, 5))])
     section = doctor.inspect_gpus()
@@ -93,7 +80,7 @@ def test_gpus_are_listed_with_memory_and_compute_capability(
 
 
 def test_gpu_that_cannot_be_started_is_reported(
-    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def held(index: int) -> int:
         raise EngineError("the device is in use by another process")
@@ -105,13 +92,13 @@ def test_gpu_that_cannot_be_started_is_reported(
     assert "nvidia-smi" in finding.hint
 
 
-def test_driver_that_is_missing_is_a_note(machine: Callable[..., FakeCore]) -> None:
+def test_driver_that_is_missing_is_a_note(machine: Machine) -> None:
     machine(0, note="the driver is too old")
     findings = found(doctor.inspect_gpus())
     assert findings["GPUs in use"].detail == "none: the driver is too old"
 
 
-def test_peer_access_is_reported_for_all_pairs(machine: Callable[..., FakeCore]) -> None:
+def test_peer_access_is_reported_for_all_pairs(machine: Machine) -> None:
     fake = machine(3)
     finding = found(doctor.inspect_gpus())["peer access"]
     assert (finding.status, finding.detail) == (Status.OK, "between all pairs of 3 GPUs")
@@ -119,7 +106,7 @@ def test_peer_access_is_reported_for_all_pairs(machine: Callable[..., FakeCore])
 
 
 def test_missing_peer_access_is_a_note_that_names_the_pair(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
 ) -> None:
     machine(2, peer="GPU 0 does not reach GPU 1")
     section = doctor.inspect_gpus()
@@ -127,7 +114,7 @@ def test_missing_peer_access_is_a_note_that_names_the_pair(
     assert doctor.healthy([section])
 
 
-def test_gpu_engine_is_tried_on_all_gpus(machine: Callable[..., FakeCore]) -> None:
+def test_gpu_engine_is_tried_on_all_gpus(machine: Machine) -> None:
     fake = machine(3)
     finding = doctor.inspect_gpu_engine()
     assert finding.status is Status.OK, finding.detail
@@ -136,7 +123,7 @@ def test_gpu_engine_is_tried_on_all_gpus(machine: Callable[..., FakeCore]) -> No
 
 
 def test_gpu_engine_is_tried_on_one_gpu_where_they_do_not_combine(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
 ) -> None:
     fake = machine(2, peer="GPU 0 does not reach GPU 1")
     assert doctor.inspect_gpu_engine().status is Status.OK
@@ -144,7 +131,7 @@ def test_gpu_engine_is_tried_on_one_gpu_where_they_do_not_combine(
 
 
 def test_gpu_engine_that_fails_makes_the_machine_unhealthy(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
 ) -> None:
     machine(1)
 
@@ -230,7 +217,7 @@ def test_copied_package_that_pip_does_not_know_is_healthy(
     ],
 )
 def test_cpu_kernels_are_reported(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     level: str,
     status: Status,
@@ -245,7 +232,7 @@ def test_cpu_kernels_are_reported(
 
 
 def test_level_that_cannot_be_had_makes_the_machine_unhealthy(
-    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> str:
         raise InvalidInputError("CPUFREE_CPU_LEVEL is 'x'; it takes auto")
@@ -274,23 +261,23 @@ def test_findings_go_to_json() -> None:
     assert plain == {"things": [{"name": "a", "status": "ok", "detail": "b", "hint": ""}]}
 
 
-def kernels(machine: Callable[..., FakeCore], **named: Any) -> Finding:
+def kernels(machine: Machine, **named: Any) -> Finding:
     """Return what is found of the kernels of a build that compiles them when they are used."""
     machine(1, **named)
     return found(doctor.inspect_gpus())["GPU kernels"]
 
 
-def test_kernels_that_are_built_in_have_no_line(machine: Callable[..., FakeCore]) -> None:
+def test_kernels_that_are_built_in_have_no_line(machine: Machine) -> None:
     machine(1)
     assert "GPU kernels" not in found(doctor.inspect_gpus())
 
 
-def test_kernels_are_shown_where_there_is_no_gpu(machine: Callable[..., FakeCore]) -> None:
+def test_kernels_are_shown_where_there_is_no_gpu(machine: Machine) -> None:
     machine(0, note="no GPU", compiler="NVRTC 13.0")
     assert "NVRTC 13.0" in found(doctor.inspect_gpus())["GPU kernels"].detail
 
 
-def test_compiler_of_gpu_kernels_is_shown(machine: Callable[..., FakeCore]) -> None:
+def test_compiler_of_gpu_kernels_is_shown(machine: Machine) -> None:
     shown = kernels(machine, compiler="NVRTC 13.0 (/lib/x.so)")
     assert shown.status is Status.OK
     assert "NVRTC 13.0 (/lib/x.so)" in shown.detail
@@ -336,7 +323,7 @@ def test_cpp_compiler_that_is_missing_is_shown_with_what_to_do(
 
 @pytest.mark.filterwarnings("ignore:cpufree was built on a processor")
 def test_build_for_another_processor_is_shown_with_what_to_do(
-    machine: Callable[..., FakeCore], monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine(0), "cpu_lacks", lambda: "avx512f")
     finding = doctor.cpu_kernels_finding()
@@ -345,7 +332,7 @@ def test_build_for_another_processor_is_shown_with_what_to_do(
 
 
 def test_compiler_of_kernels_that_is_missing_is_told_with_what_to_do(
-    machine: Callable[..., FakeCore],
+    machine: Machine,
 ) -> None:
     shown = kernels(machine, compiler=None)
     assert shown.status is Status.MISSING

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_core import FakeCore
+from fake_core import Machine
 from fake_gpu_arrays import CupyArray
 
 import cpufree
@@ -17,8 +16,6 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.place import place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
-
-Machine = Callable[..., FakeCore]
 
 
 def points(count: int) -> ProgramWork:
@@ -30,18 +27,6 @@ def points(count: int) -> ProgramWork:
 
 
 SMALL, LARGE = points(LEAST_POINTS - 2), points(3 * POINTS_OF_GPU + 2)
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Return a function that puts a fake extension in the place of the real one."""
-
-    def put(*arguments: Any, **named: Any) -> FakeCore:
-        fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr("cpufree._core", fake)
-        return fake
-
-    return put
 
 
 def test_auto_takes_gpus_for_large_arrays_only(machine: Machine) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_core import FakeCore, gpu
+from fake_core import Machine, gpu
 from fake_gpu_arrays import CupyArray, OtherArray, TorchTensor
 
 from cpufree import device_arrays
@@ -20,8 +19,6 @@ from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryErr
 from cpufree.stencil import jacobi
 from cpufree.stencil.work import GRID, LEAST_UPDATES, GridWork
 
-Machine = Callable[..., FakeCore]
-
 
 def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
     """Return iterations on a grid."""
@@ -30,20 +27,6 @@ def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
 
 LARGE = work(8192, 8192, updates=8192**2 * 100)
 SMALL = work(256, 256, updates=LEAST_UPDATES - 1)
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Return a function that puts a fake extension in the place of the real one."""
-    monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
-    monkeypatch.delenv("CPUFREE_GPUS", raising=False)
-
-    def put(*arguments: Any, **named: Any) -> FakeCore:
-        fake = FakeCore(*arguments, **named)
-        monkeypatch.setattr("cpufree._core", fake)
-        return fake
-
-    return put
 
 
 def numbers(placement: Placement) -> list[int]:

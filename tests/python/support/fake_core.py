@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,8 @@ def gpu(
 class FakeCore:
     """Stands in for cpufree._core; its Systems solve directly, on the host.
 
-    A test puts it in by `monkeypatch.setattr("cpufree._core", fake)`. What needs no GPU is done by
-    the real extension.
+    A test puts it in by `monkeypatch.setattr("cpufree._core", fake)`, or has the fixture `machine`
+    make it and put it in. What needs no GPU is done by the real extension.
     """
 
     def __init__(
@@ -248,3 +249,7 @@ class GivenSystem(FakeSystem):
         known = {name: value for name, value in self.found.items() if name in entries}
         found = {"entries": {**entries, **known}} if self.tuning["inspect"] else {}
         return {**super().plan(), **found, "mean_distance": distance}
+
+
+Machine = Callable[..., FakeCore]
+"""Puts in an extension with these arguments of FakeCore."""
