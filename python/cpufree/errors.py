@@ -62,6 +62,8 @@ class ProgramError(InvalidInputError):
         self.file = file
         self.line = line
         self.column = column
+        self.by_join = False
+        """It is about a value that depends on the way taken; the compiler may know another way."""
 
 
 class TriggerError(InvalidInputError):

@@ -13,6 +13,7 @@ from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.operations import KINDS
 from cpufree.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
@@ -185,9 +186,12 @@ def _returned(
     if result is None or isinstance(result, Host):
         return None if result is None else result.value
     if isinstance(result, TupleValue):
-        return tuple(_returned(arguments, item, arrays, scalars) for item in result.items)
+        items = [_returned(arguments, item, arrays, scalars) for item in result.items]
+        return items if result.is_list else tuple(items)
     if isinstance(result, ScalarValue):
         return _number(result, scalars)
+    if result.unless and not scalars[result.unless[0]]:
+        return _returned(arguments, result.unless[1], arrays, scalars)
     return _array(arguments, result, arrays)
 
 
@@ -195,10 +199,12 @@ def _number(result: ScalarValue, scalars: Mapping[str, Any]) -> Any:
     value = result.expr.value if isinstance(result.expr, ir.Literal) else None
     if isinstance(result.expr, ir.Scalar):
         value = scalars[result.expr.name]
+    kind = result.kind
+    if result.tag is not None:
+        assert isinstance(result.tag, ir.Scalar)
+        kind = KINDS[int(scalars[result.tag.name])]
     weak: dict[str, Any] = {"int": int, "float": float, "truth": bool}
-    if result.kind in weak:
-        return weak[result.kind](value)
-    return np.dtype(result.expr.type).type(value)
+    return weak[kind](value) if kind in weak else np.dtype(kind).type(value)
 
 
 def _array(arguments: Arguments, result: ArrayValue, arrays: Mapping[str, Array]) -> Any:
@@ -215,6 +221,6 @@ def _array(arguments: Arguments, result: ArrayValue, arrays: Mapping[str, Array]
     for key, array in arguments.arrays.items():
         if array is base:  # names may have changed places
             base = arguments.given[key]
-    if whole and tuple(base.shape) == result.shape:
+    if whole and not result.is_part:
         return base
     return base[index].reshape(result.shape)

@@ -220,5 +220,6 @@ def returned_fields(result: Value | None) -> set[str]:
     if isinstance(result, TupleValue):
         return {name for item in result.items for name in returned_fields(item)}
     if isinstance(result, ArrayValue) and isinstance(result.expr, ir.Read):
-        return {result.expr.field}
+        other = returned_fields(result.unless[1]) if result.unless else set()
+        return {result.expr.field} | other
     return set()

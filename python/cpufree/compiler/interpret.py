@@ -167,6 +167,8 @@ class _Run:
         if e.name in ("py_and", "py_or"):
             first = bool(self.value(e.args[0], box))
             return first if first == (e.name == "py_or") else self.value(e.args[1], box)
+        if e.name == "where" and not box:  # of numbers, the one that is asked for alone
+            return self.value(e.args[1 if self.value(e.args[0], box) else 2], box)
         args = [self.value(a, box) for a in e.args]
         if e.name == "cast":
             with np.errstate(all="ignore"):

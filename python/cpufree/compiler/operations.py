@@ -10,12 +10,14 @@ import numpy as np
 from cpufree.errors import UnsupportedError
 
 Kind: TypeAlias = str
-"""Of an operand: the name of a dtype, or int, float or truth: a number of Python's."""
+"""Of an operand: the name of a dtype, or int, float or truth: a number of Python's. "int|float":
+one of these, depending on the way that the run takes."""
 
+KINDS: tuple[Kind, ...] = (
+    "truth", "int", "float", "bool", "int32", "int64", "float32", "float64"
+)  # fmt: skip
 WEAK = {"int": "int64", "float": "float64", "truth": "bool"}
 """Python's numbers, which take on the type of arrays, and how they are kept."""
-EITHER = "float64*"
-"""A float64 of NumPy or a float of Python: which one depends on the way taken."""
 
 _EXACT = [
     "add",
@@ -157,8 +159,15 @@ def require_numpy() -> None:
 
 
 def stored(kind: Kind) -> str:
-    """Return the dtype in which a value of a kind is kept."""
-    return "float64" if kind == EITHER else WEAK.get(kind, kind)
+    """Return the dtype in which a value of a kind is kept, or of one of several kinds."""
+    if "|" not in kind:
+        return WEAK.get(kind, kind)
+    return np.result_type(*(WEAK.get(one, one) for one in kinds_of(kind))).name
+
+
+def kinds_of(kind: Kind) -> list[Kind]:
+    """Return the kinds of which a number is one, depending on the way taken."""
+    return kind.split("|")
 
 
 def loop_types(ufunc: np.ufunc, kinds: list[Kind]) -> tuple[str, ...]:
@@ -184,19 +193,3 @@ def python_kind(value: object) -> Kind | None:
     if isinstance(value, int):
         return "int"
     return "float" if isinstance(value, float) else None
-
-
-def joined(a: Kind, b: Kind) -> Kind | None:
-    """Return a kind for a variable that has one of two; None where there is none."""
-    if a == b:
-        return a
-    pair = {a, b}
-    if pair == {"int", "float"}:
-        return "float"
-    if pair <= {"int", "float", "float64", EITHER}:
-        return EITHER
-    if pair == {"bool", "truth"}:
-        return "bool"
-    if pair <= {"int", "int64"}:
-        return "int64"
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.call import (
     Call,
     beforehand,
+    dtype_of,
     dummy,
     numbers,
     on_host,
@@ -19,6 +22,7 @@ from cpufree.compiler.front.call import (
     stored_type,
 )
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.operations import stored
 
 
 def reduction(op: str) -> Callable[[Call], Value]:
@@ -37,8 +41,6 @@ def reduction(op: str) -> Callable[[Call], Value]:
                     "reduce over all points: np.sum(a)",
                 )
         c.done()
-        if isinstance(operand, ScalarValue):
-            return operand
         return reduced(c, op, operand)
 
     return handle
@@ -48,9 +50,12 @@ def _none(value: Value) -> bool:
     return isinstance(value, Host) and value.value is None
 
 
-def reduced(c: Call, op: str, array: ArrayValue) -> ScalarValue:
-    """Return a reduction of an array, in the type that NumPy gives it."""
+def reduced(c: Call, op: str, array: ArrayValue | ScalarValue) -> ScalarValue:
+    """Return a reduction of an array, or of a number, in the type that NumPy gives it."""
     builder = c.e.builder
+    if isinstance(array, ScalarValue):
+        types = builder.one_for_all(c.node, f"np.{op}", [array.kind], lambda kind: stored(kind))
+        array = ArrayValue(builder.cast(array.expr, types), (), types)
     kind = array.type
     if op in ("any", "all"):
         test = array.expr
@@ -58,18 +63,28 @@ def reduced(c: Call, op: str, array: ArrayValue) -> ScalarValue:
             test = ir.Op("not_equal", (test, ir.Literal(0, kind)), "bool")
         if math.prod(array.shape) == 0:
             return ScalarValue(ir.Literal(op == "all", "bool"), "bool")
+        if not array.shape:
+            return ScalarValue(test, "bool")
         array = ArrayValue(test, array.shape, "bool")
         extreme = "max" if op == "any" else "min"
         return ScalarValue(builder.reduce(c.node, extreme, array, "bool"), "bool")
     if op in ("max", "min"):
+        if not array.shape:
+            return ScalarValue(array.expr, kind)
         return ScalarValue(builder.reduce(c.node, op, array, kind), kind)
     whole = not kind.startswith("float")
     if op == "mean":
-        total = builder.reduce(c.node, "sum", array, "float64" if whole else kind)
+        total = _sum(builder, c.node, array, "float64" if whole else kind)
         count = ir.Literal(math.prod(array.shape), total.type)
         return ScalarValue(ir.Op("divide", (total, count), total.type), total.type)
     result = "int64" if whole else kind
-    return ScalarValue(builder.reduce(c.node, "sum", array, result), result)
+    return ScalarValue(_sum(builder, c.node, array, result), result)
+
+
+def _sum(builder: Builder, node: ast.AST, array: ArrayValue, kind: str) -> ir.Expr:
+    if not array.shape:
+        return builder.cast(array.expr, kind)
+    return builder.reduce(node, "sum", array, kind)
 
 
 def norm(c: Call) -> Value:
@@ -106,11 +121,18 @@ def create(c: Call) -> Value:
         shape, kind = model.shape, model.type
     else:
         shape, kind = _shape(c, first), "float64"
-    value = fill if isinstance(fill, ScalarValue) else c.e.builder.operand(c.node, Host(fill, True))
+    value = fill
+    if not isinstance(fill, ScalarValue | ArrayValue):
+        value = c.e.builder.operand(c.node, Host(fill, not isinstance(fill, np.ndarray)))
     if fills and not like and isinstance(value, ScalarValue):
-        kind = np.full(1, dummy(value.kind, False)).dtype.name
+        kind = c.e.builder.one_for_all(
+            c.node, name, [value.kind], lambda kind: np.full(1, dummy(kind, False)).dtype.name
+        )
+    elif fills and not like:
+        kind = value.type
+    c.e.builder.require_type(c.node, kind)
     if dtype is not None:
-        kind = np.dtype(dtype).name
+        kind = dtype_of(c, dtype)
     array = c.e.builder.new_field(c.node, "made", shape, kind, "local")
     c.e.builder.assign(c.node, array, value)
     return array

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import values
+from cpufree.compiler.front import kinds, values
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
-from cpufree.compiler.operations import EITHER, UFUNCS, WEAK, Kind, loop_types, python_kind, stored
+from cpufree.compiler.operations import (
+    UFUNCS,
+    WEAK,
+    Kind,
+    kinds_of,
+    loop_types,
+    python_kind,
+    stored,
+)
+from cpufree.errors import ProgramError
 from cpufree.text import counted
 
 _MOST_DIMS = 4
@@ -39,14 +50,42 @@ class Builder:
         """Type and value by name."""
         self.variables: dict[str, str] = {}
         self.out: list[ir.Statement] = []
+        self.prefix = ""
+        """Of the names of variables: the program inside this one that is being lowered."""
         self.written_out = 0
         """Turns of loops that are written out, so far."""
         self.lines: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
+        """Of variables whose kind depends on the way taken: the variable that has the kind."""
+        self.locked: dict[str, str] = {}
+        """Fields that must not be written any more, and why."""
+        self.permutes: list[tuple[ast.AST, frozenset[str], frozenset[str]]] = []
+        """Fields that change places, and those of them whose array is given up."""
         self._hosts: dict[int, tuple[Any, ArrayValue]] = {}
+        self._names: dict[int, tuple[Host, str]] = {}
+        """Of numbers of the host: the scalar that carries it."""
 
-    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
-        """Raise ProgramError at a node."""
-        self.source.fail(node, problem, advice)
+    _STATE = (
+        "fields", "data", "scalars", "variables", "out", "written_out", "tags", "locked",
+        "permutes", "_hosts", "_names",
+    )  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        """Return all that lowering adds to."""
+        return {name: copy(getattr(self, name)) for name in self._STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state."""
+        for name, content in state.items():
+            setattr(self, name, copy(content))
+
+    def fail(self, node: ast.AST, problem: str, advice: str, by_join: bool = False) -> NoReturn:
+        """Raise ProgramError at a node; `by_join`: a value depends on the way taken."""
+        try:
+            self.source.fail(node, problem, advice)
+        except ProgramError as error:
+            error.by_join = by_join
+            raise
 
     def line(self, node: ast.AST) -> int:
         """Return the number of a node's line, and remember its text."""
@@ -87,6 +126,31 @@ class Builder:
         self.variables[name] = stored(kind)
         return name
 
+    def new_number(self, name: str, kind: Kind) -> str:
+        """Add a variable for a number of a kind, or of one of several."""
+        variable = self.new_variable(name, kind)
+        if len(kinds_of(kind)) > 1:
+            self.tags[variable] = self.new_variable(f"{name}_kind", "int64")
+        return variable
+
+    def number(self, variable: str, kind: Kind) -> ScalarValue:
+        """Return the number that a variable holds."""
+        tag = ir.Scalar(self.tags[variable], "int64") if len(kinds_of(kind)) > 1 else None
+        return ScalarValue(ir.Scalar(variable, self.variables[variable]), kind, tag)
+
+    def set_number(
+        self, node: ast.AST, into: ScalarValue, number: ScalarValue
+    ) -> list[ir.Statement]:
+        """Return what sets a variable, and its kind, to those of a number."""
+        assert isinstance(into.expr, ir.Scalar)
+        out: list[ir.Statement] = []
+        line, tag = self.line(node), self.tags.get(into.expr.name)
+        if number.expr != into.expr:
+            out.append(ir.Set(into.expr.name, self.cast(number.expr, into.expr.type), line))
+        if tag is not None and number.tag != ir.Scalar(tag, "int64"):
+            out.append(ir.Set(tag, kinds.tag_of(number), line))
+        return out
+
     def constant(self, node: ast.AST, host: Host) -> ArrayValue:
         """Return an array of the host as a field that is not written."""
         found = self._hosts.get(id(host.value))
@@ -116,16 +180,18 @@ class Builder:
         if kind == "int" and not -(2**63) <= number < 2**63:
             self.fail(node, f"{number} does not fit in 64 bits", "write a smaller number")
         if value.literal:
-            return ScalarValue(ir.Literal(number, stored(kind)), kind)
-        if not value.name:
-            value.name = self.fresh(f"s{len(self.scalars)}")
-            self.scalars[value.name] = (stored(kind), number)
-        return ScalarValue(ir.Scalar(value.name, stored(kind)), kind)
+            plain = number.item() if isinstance(number, np.generic) else number
+            return ScalarValue(ir.Literal(plain, stored(kind)), kind)
+        if id(value) not in self._names:
+            self._names[id(value)] = value, self.fresh(f"s{len(self.scalars)}")
+            self.scalars[self._names[id(value)][1]] = stored(kind), number
+        return ScalarValue(ir.Scalar(self._names[id(value)][1], stored(kind)), kind)
 
     def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
         """Return an expression converted to a type."""
         if expr.type == kind:
             return expr
+        assert kind in ir.TYPES, kind
         if isinstance(expr, ir.Literal):
             exact = {"float64": float, "float32": float, "bool": bool}.get(kind, int)
             if kind != "float32" and not (kind == "int32" or isinstance(expr.value, float)):
@@ -138,32 +204,62 @@ class Builder:
         self, node: ast.AST, name: str, operands: list[ScalarValue | ArrayValue]
     ) -> ScalarValue | ArrayValue:
         """Return the result of a function of NumPy's point by point."""
-        kinds = self.kinds(node, operands)
-        try:
-            types = loop_types(UFUNCS[name], kinds)
-        except TypeError as error:
-            given = ", ".join(kinds)
-            self.fail(node, f"NumPy has no {name} of {given} ({error})", "convert with .astype")
+        types = self.types(node, name, operands)
         self._check_range(node, operands, types[0])
         shape, exprs = self.together(node, operands)
         pairs = zip(exprs, types[:-1], strict=True)
         result = ir.Op(name, tuple(self.cast(e, t) for e, t in pairs), types[-1])
         if shape is None:
-            return ScalarValue(result, _scalar_kind(kinds, types[-1]))
+            numbers = [o for o in operands if isinstance(o, ScalarValue)]
+            kind = kinds.by_way(numbers, lambda *way: _scalar_kind(way, types[-1]))
+            return replace(kind, expr=result)
         return ArrayValue(result, shape, types[-1])
 
-    def kinds(self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue]) -> list[Kind]:
-        """Return the kinds of operands."""
-        kinds = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
-        narrow = any(isinstance(o, ArrayValue) and o.type == "float32" for o in operands)
-        if EITHER in kinds and narrow:
+    def types(
+        self, node: ast.AST, name: str, operands: Sequence[ScalarValue | ArrayValue]
+    ) -> tuple[str, ...]:
+        """Return the types in which NumPy computes: of the operands, and of the result."""
+        given = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
+        found: tuple[str, ...] = self.one_for_all(
+            node, name, given, lambda *way: self._types(node, name, way)
+        )
+        return found
+
+    def _types(self, node: ast.AST, name: str, given: tuple[Kind, ...]) -> tuple[str, ...]:
+        try:
+            types = loop_types(UFUNCS[name], list(given))
+        except TypeError as error:
+            text = ", ".join(given)
+            self.fail(node, f"NumPy has no {name} of {text} ({error})", "convert with .astype")
+        self.require_type(node, *types)
+        return types
+
+    def require_type(self, node: ast.AST, *types: str) -> None:
+        """Refuse types that programs do not have."""
+        for kind in types:
+            if kind not in ir.TYPES:
+                self.fail(
+                    node,
+                    f"this is computed in {kind}",
+                    f"convert with .astype to one of {', '.join(ir.TYPES)} before",
+                )
+
+    def one_for_all(
+        self, node: ast.AST, name: str, given: Sequence[Kind], of: Callable[..., Any]
+    ) -> Any:
+        """Return of(*kinds), which must be the same on all ways that the run may take."""
+        found = {repr(made): made for made in (of(*way) for way in kinds.ways_of(given))}
+        if len(found) > 1:
+            which = next(kind for kind in given if len(kinds_of(kind)) > 1)
             self.fail(
                 node,
-                "this number is a float of Python on one way through the loop and a float64 of "
-                "NumPy on another: with float32 arrays that makes different types",
-                "let it begin as np.float64(...), or write float(...) around what is assigned",
+                f"a number is {kinds.words(which)}, depending on the way taken, and {name} gives "
+                "another type, or another value, for one than for the other",
+                "let it begin with a number of the same type, or convert what is assigned to it: "
+                "float(...), np.float64(...)",
+                by_join=True,
             )
-        return kinds
+        return next(iter(found.values()))
 
     def _check_range(
         self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue], kind: str
@@ -202,6 +298,8 @@ class Builder:
         read = target.expr
         assert isinstance(read, ir.Read)
         f = self.fields[read.field]
+        if f.name in self.locked:
+            self.fail(node, self.locked[f.name], "begin with a copy: .copy()")
         if f.role == "constant":
             self.fail(
                 node,
@@ -252,6 +350,19 @@ class Builder:
                     "rows of the first axis are divided among PEs: read them at a constant "
                     "distance from those that are written",
                 )
+
+    def kept(self, node: ast.AST, value: Value, name: str) -> Value:
+        """Return a value that stays what it is now, whatever is written later; views are views."""
+        if isinstance(value, TupleValue):
+            items = tuple(self.kept(node, item, name) for item in value.items)
+            return TupleValue(items, value.is_list)
+        if isinstance(value, ArrayValue) and not value.is_view:
+            return self.materialise(node, name, value)
+        if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
+            made = self.number(self.new_number(self.prefix + name, value.kind), value.kind)
+            self.out += self.set_number(node, made, value)
+            return made
+        return value
 
     def materialise(self, node: ast.AST, name: str, value: ArrayValue) -> ArrayValue:
         """Return an array of its own with the values that an expression has now."""
@@ -313,8 +424,8 @@ def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
     return ""
 
 
-def _scalar_kind(kinds: list[Kind], kind: str) -> Kind:
+def _scalar_kind(given: Sequence[Kind], kind: str) -> Kind:
     """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
-    if all(k in WEAK for k in kinds):
+    if all(k in WEAK for k in given):
         return {"float64": "float", "int64": "int", "bool": "truth"}.get(kind, kind)
-    return EITHER if EITHER in kinds and kind == "float64" else kind
+    return kind

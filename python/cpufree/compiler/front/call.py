@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler.front.protocols import Evaluates
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+    unpacked,
+)
 from cpufree.compiler.operations import PURE, stored
 
 
@@ -19,8 +27,12 @@ class Call:
         self.e, self.node, self.scope, self.function = e, node, scope, function
         if any(isinstance(a, ast.Starred) for a in node.args):
             e.builder.fail(node, "starred arguments are not taken", "write them out")
-        self.args = [e.eval(a, scope) for a in node.args]
-        self.keywords = {k.arg or "**": e.eval(k.value, scope) for k in node.keywords}
+        if any(k.arg is None for k in node.keywords):
+            e.builder.fail(node, "** arguments are not taken", "write them out")
+        given = e.in_order([*node.args, *(k.value for k in node.keywords)], scope)
+        self.args = given[: len(node.args)]
+        names = [str(k.arg) for k in node.keywords]
+        self.keywords = dict(zip(names, given[len(node.args) :], strict=True))
 
     def fail(self, problem: str, advice: str) -> Any:
         """Raise ProgramError at the call."""
@@ -116,6 +128,16 @@ def same_kind(e: Evaluates, node: ast.AST, given: str, target: str) -> None:
         )
 
 
+def dtype_of(c: Call, dtype: Any) -> str:
+    """Return the name of a type that programs have."""
+    try:
+        kind: str = np.dtype(dtype).name
+    except TypeError as error:
+        c.fail(str(error), "write np.float64, np.float32, np.int64, np.int32 or np.bool_")
+    c.e.builder.require_type(c.node, kind)
+    return kind
+
+
 def dummy(kind: str, is_array: bool) -> Any:
     """Return a number or array of a kind, to ask NumPy for types."""
     weak: dict[str, Any] = {"int": 1, "float": 1.0, "truth": True}
@@ -127,6 +149,9 @@ def dummy(kind: str, is_array: bool) -> Any:
 
 def numbers(c: Call, value: Any) -> list[int]:
     """Return one or several whole numbers that are known beforehand."""
+    if not isinstance(value, Host | ScalarValue | ArrayValue | TupleValue):
+        value = Host(value)
+    value = unpacked(value)
     items = value.items if isinstance(value, TupleValue) else [value]
     plain = [v.value if isinstance(v, Host) else v for v in items]
     if not all(isinstance(v, int | np.integer) for v in plain):

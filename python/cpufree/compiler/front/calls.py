@@ -15,6 +15,7 @@ from cpufree.compiler.front.array_calls import copy, copyto, create, norm, reduc
 from cpufree.compiler.front.call import (
     Call,
     beforehand,
+    dtype_of,
     dummy,
     numbers,
     on_host,
@@ -23,7 +24,7 @@ from cpufree.compiler.front.call import (
 )
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
-from cpufree.compiler.operations import UFUNCS, stored
+from cpufree.compiler.operations import UFUNCS, WEAK, kinds_of, stored
 
 _TYPES: dict[Any, str] = {
     np.float64: "float64", np.float32: "float32", np.int64: "int64", np.int32: "int32",
@@ -110,6 +111,7 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
     def handle(c: Call) -> Value:
         if on_host(c):
             return beforehand(c)
+        c.done()
         if len(c.args) != 2 or any(isinstance(c.operand(k), ArrayValue) for k in (0, 1)):
             c.fail(
                 f"Python's {name} takes two numbers here",
@@ -120,11 +122,7 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
         compare = "less" if name == "min" else "greater"
         builder = c.e.builder
         condition = builder.elementwise(c.node, compare, [b, a])
-        kinds = [stored_type(a), stored_type(b)]
-        kind = np.result_type(*kinds).name
-        args = (condition.expr, builder.cast(b.expr, kind), builder.cast(a.expr, kind))
-        assert isinstance(a, ScalarValue) and isinstance(b, ScalarValue)
-        return ScalarValue(ir.Op("where", args, kind), a.kind if a.kind == b.kind else kind)
+        return c.e.choice(c.node, condition.expr, b, a)
 
     return handle
 
@@ -159,9 +157,14 @@ def _where(c: Call) -> Value:
         c.fail("np.where takes three arguments here", "write np.where(condition, a, b)")
     condition, a, b = c.operand(0), c.operand(1), c.operand(2)
     builder = c.e.builder
-    kinds = builder.kinds(c.node, [a, b])
-    dummies = [dummy(k, isinstance(o, ArrayValue)) for k, o in zip(kinds, (a, b), strict=True)]
-    kind = np.where(np.ones(1, bool), *dummies).dtype.name
+
+    def type_of(*kinds: str) -> str:
+        pairs = zip(kinds, (a, b), strict=True)
+        dummies = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
+        return str(np.where(np.ones(1, bool), *dummies).dtype.name)
+
+    given = [o.type if isinstance(o, ArrayValue) else o.kind for o in (a, b)]
+    kind = builder.one_for_all(c.node, "np.where", given, type_of)
     shape, exprs = builder.together(c.node, [condition, a, b])
     test = exprs[0]
     if test.type != "bool":
@@ -191,8 +194,12 @@ def _roll(c: Call) -> Value:
         axis = 0
     if axis is None:
         c.fail("np.roll without axis rolls the flattened array", "give axis")
-    pairs = zip(numbers(c, shift), numbers(c, axis), strict=True)
-    for by, along in pairs:
+    shifts, axes = numbers(c, shift), numbers(c, axis)
+    try:
+        pairs = np.broadcast(shifts, axes)
+    except ValueError as error:
+        c.fail(f"shift and axis: {error}", "give as many shifts as axes, or one")
+    for by, along in ((int(s), int(a)) for s, a in pairs):
         if not -len(array.shape) <= along < len(array.shape):
             c.fail(f"the array has no axis {along}", "correct the axis")
         try:
@@ -226,15 +233,21 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         if isinstance(operand, ArrayValue):
             c.fail("item of an array", "index the array")
         assert isinstance(operand, ScalarValue)
+        if any(kind in WEAK for kind in kinds_of(operand.kind)):
+            c.fail("a number of Python has no item", "leave .item() out")
         weak = {"float64": "float", "float32": "float", "bool": "truth"}
-        kind = weak.get(stored(operand.kind), "int")
+        kind = e.builder.one_for_all(
+            node, "item", [operand.kind], lambda kind: weak.get(kind, "int")
+        )
         return ScalarValue(e.builder.cast(operand.expr, stored(kind)), kind)
     if name == "astype":
         dtype = c.take("dtype", 1)
         c.done()
-        array, kind = c.array(), np.dtype(dtype).name
+        array, kind = c.array(), dtype_of(c, dtype)
         return ArrayValue(e.builder.cast(array.expr, kind), array.shape, kind)
     if name == "fill":
+        if not c.array().is_view:
+            c.fail("fill of an expression has no effect", "fill an array or a slice of one")
         e.builder.assign(node, c.array(), c.operand(1))
         return Host(None)
     return reduction(name)(c)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, python_numbers
+from cpufree.compiler.front import calls, kinds, python_numbers, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.parts import Parts
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
-from cpufree.compiler.operations import BINARY, COMPARE, UNARY, Kind
+from cpufree.compiler.operations import BINARY, COMPARE, UNARY, WEAK, Kind, kinds_of, stored
 
 _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -55,6 +56,36 @@ class Expressions(Parts):
         value: Value = method(node, scope)
         return value
 
+    def in_order(self, nodes: Sequence[ast.expr], scope: Scope) -> list[Value]:
+        """Return what expressions stand for that are evaluated one after the other.
+
+        A value is what it was when it was evaluated: where a later expression writes what an
+        earlier one reads, that one is computed before.
+        """
+        found: list[tuple[int, Value]] = []
+        for node in nodes:
+            value = self.eval(node, scope)
+            found = self.settled(node, found)
+            found.append((len(self.builder.out), value))
+        return [value for _, value in found]
+
+    def settled(self, node: ast.AST, found: list[tuple[int, Value]]) -> list[tuple[int, Value]]:
+        """Return values, of which the length of the program at their time is known, as settled."""
+        b = self.builder
+        out: list[tuple[int, Value]] = []
+        more = 0
+        for length, value in found:
+            start = length + more
+            written = _written(b.out[start:])
+            if any(_depends(leaf, written) for leaf in values.leaves(value)):
+                later = b.out[start:]
+                del b.out[start:]
+                value = b.kept(node, value, "before")
+                more += len(b.out) - start
+                b.out += later
+            out.append((start, value))
+        return out
+
     def host(self, node: ast.expr, scope: Scope, what: str) -> Any:
         """Return the object that an expression stands for, which must be known beforehand."""
         value = self.eval(node, scope)
@@ -80,19 +111,21 @@ class Expressions(Parts):
             self.builder.fail(
                 node,
                 f"{node.id} may have no value here: {scope.unbound[node.id]}",
-                f"give {node.id} a value before",
+                f"give {node.id} a value of one kind before, or use another name",
+                by_join=True,
             )
         if node.id in scope.names:
             return scope.names[node.id]
         known = self.builder.source.names
-        if node.id in known:
-            return scope.names.setdefault(node.id, Host(known[node.id]))
+        if node.id in known and node.id not in scope.own:
+            return scope.around.setdefault(node.id, Host(known[node.id]))
         self.builder.fail(
             node, f"{node.id} has no value here", f"assign to {node.id} before, or pass it"
         )
 
-    def _tuple(self, node: ast.Tuple, scope: Scope) -> Value:
-        return TupleValue(tuple(self.eval(item, scope) for item in node.elts))
+    def _tuple(self, node: ast.Tuple | ast.List, scope: Scope) -> Value:
+        items = tuple(self.in_order(node.elts, scope))
+        return TupleValue(items, isinstance(node, ast.List))
 
     _list = _tuple
 
@@ -126,7 +159,7 @@ class Expressions(Parts):
     # --- operators ---
 
     def _binop(self, node: ast.BinOp, scope: Scope) -> Value:
-        left, right = self.eval(node.left, scope), self.eval(node.right, scope)
+        left, right = self.in_order([node.left, node.right], scope)
         return self.binary(node, type(node.op), left, right)
 
     def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
@@ -146,8 +179,11 @@ class Expressions(Parts):
         return self.builder.elementwise(node, name, [a, b])
 
     def _of_tuples(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
+        left, right = values.unpacked(left), values.unpacked(right)
         if op is ast.Add and isinstance(left, TupleValue) and isinstance(right, TupleValue):
-            return TupleValue(left.items + right.items)
+            in_place = left.is_list and isinstance(node, ast.AugAssign)
+            if left.is_list == right.is_list and not in_place:
+                return TupleValue(left.items + right.items, left.is_list)
         self.builder.fail(node, "tuples and lists cannot be computed with", "use arrays")
 
     def on_host(self, node: ast.AST, f: Callable[..., Any] | None, *operands: Value) -> Value:
@@ -164,28 +200,37 @@ class Expressions(Parts):
 
     def _power(self, node: ast.AST, a: ArrayValue, b: Any, exponent: Any) -> Value:
         """Return x ** y as NumPy does it for an array and a number."""
-        if isinstance(exponent, int | float) and not isinstance(exponent, bool):
-            floats = a.type.startswith("float")
-            if (floats and float(exponent) in _POWERS) or (exponent == 2 and a.type != "bool"):
-                return self.builder.elementwise(node, _POWERS[float(exponent)], [a])
-            if floats and exponent == 0:
-                return ArrayValue(ir.Literal(1.0, a.type), a.shape, a.type)
-            if not floats and exponent < 0:
-                self.builder.fail(
-                    node,
-                    "whole numbers to a negative power have no whole result",
-                    "convert with .astype(np.float64)",
-                )
-        return self.builder.elementwise(node, "power", [a, b])
+        builder = self.builder
+        *_, kind = builder.types(node, "power", [a, b])
+        plain = isinstance(exponent, int | float) and not isinstance(exponent, bool)
+        floats = kind.startswith("float")
+        if plain and floats and exponent == 0:
+            return ArrayValue(ir.Literal(1.0, kind), a.shape, kind)
+        if plain and ((floats and float(exponent) in _POWERS) or exponent == 2):
+            base = ArrayValue(builder.cast(a.expr, kind), a.shape, kind)
+            return builder.elementwise(node, _POWERS[float(exponent)], [base])
+        if plain and not floats and exponent < 0:
+            builder.fail(
+                node,
+                "whole numbers to a negative power have no whole result",
+                "convert with .astype(np.float64)",
+            )
+        return builder.elementwise(node, "power", [a, b])
 
     def _of_scalars(self, node: ast.AST, name: str, operands: list[ScalarValue]) -> Value:
-        kinds: list[Kind] = [o.kind for o in operands]
-        kind = python_numbers.types(name, kinds)
-        args = tuple(self.builder.cast(o.expr, kind) for o in operands)
-        op = python_numbers.operation(name, args, kinds)
+        def way(*kinds: Kind) -> tuple[str, ir.Op | None]:
+            given = list(kinds)
+            kind = python_numbers.types(name, given)
+            args = tuple(self.builder.cast(o.expr, kind) for o in operands)
+            return kind, python_numbers.operation(name, args, given)
+
+        given = [o.kind for o in operands]
+        if not all(kind in WEAK for o in given for kind in kinds_of(o)):
+            return self.builder.elementwise(node, name, list(operands))
+        _, op = self.builder.one_for_all(node, name, given, way)
         if op is not None:
             return ScalarValue(op, "int" if op.type == "int64" else "float")
-        if name == "power" and all(k in ("int", "truth") for k in kinds):
+        if name == "power" and all(k in ("int", "truth") for k in given):
             self.builder.fail(
                 node,
                 "a whole number to a power that is known only while the program runs",
@@ -194,7 +239,10 @@ class Expressions(Parts):
         return self.builder.elementwise(node, name, list(operands))
 
     def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Value:
-        value = self.eval(node.operand, scope)
+        negates = isinstance(node.op, ast.Not)
+        value = self.test(node.operand, scope) if negates else self.eval(node.operand, scope)
+        if negates and isinstance(value, TupleValue):
+            return Host(not value.items, literal=True)
         if _plain(value):
             return self.on_host(node, _HOST_UNARY[type(node.op)], value)
         operand = self.builder.operand(node, value)
@@ -204,35 +252,50 @@ class Expressions(Parts):
                 "not of an array is ambiguous",
                 "write ~a or np.logical_not(a) for each point, or np.any, np.all for one answer",
             )
-        result = self.builder.elementwise(node, UNARY[type(node.op)], [operand])
-        if isinstance(node.op, ast.Not):
-            return ScalarValue(result.expr, "truth")
-        return result
+        if negates:
+            return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
+        return self.builder.elementwise(node, UNARY[type(node.op)], [operand])
 
     def _compare(self, node: ast.Compare, scope: Scope) -> Value:
-        parts = [self.eval(n, scope) for n in (node.left, *node.comparators)]
-        result: Value | None = None
-        for op, left, right in zip(node.ops, parts, parts[1:], strict=False):
-            one = self._comparison(node, op, left, right)
-            if result is not None and (
-                isinstance(one, ArrayValue) or isinstance(result, ArrayValue)
-            ):
+        parts = self.in_order([node.left, node.comparators[0]], scope)
+        result = self._comparison(node, node.ops[0], *parts)
+        for op, more in zip(node.ops[1:], node.comparators[1:], strict=True):
+            if isinstance(result, Host) and not result.value:
+                return result
+            parts = [parts[-1], self._only_if_needed(more, scope)]
+            one = self._comparison(node, op, *parts)
+            if isinstance(one, ArrayValue) or isinstance(result, ArrayValue):
                 self.builder.fail(
                     node,
                     "a chain of comparisons of arrays is ambiguous",
                     "write (a < b) & (b < c)",
                 )
-            result = one if result is None else self._both(node, result, one)
-        assert result is not None
+            result = one if isinstance(result, Host) else self._joined(node, False, [result, one])
         return result
 
+    def _only_if_needed(self, node: ast.expr, scope: Scope, truth: bool = False) -> Value:
+        """Return what an expression stands for that Python may not evaluate."""
+        before = len(self.builder.out)
+        value = self._part(node, scope, truth)
+        if _written(self.builder.out[before:]):
+            self.builder.fail(
+                node,
+                "this writes into an array, and the run decides whether it is evaluated",
+                "call it in a statement before, or in an if",
+            )
+        return value
+
+    def _part(self, node: ast.expr, scope: Scope, truth: bool) -> Value:
+        if truth and isinstance(node, ast.BoolOp):
+            return self._boolop(node, scope, True)
+        return self.eval(node, scope)
+
     def _comparison(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
-        if isinstance(left, TupleValue) and isinstance(right, TupleValue | Host):
-            left = Host(tuple(v.value if isinstance(v, Host) else v for v in left.items))
+        left, right = _as_host(left), _as_host(right)
         if isinstance(op, ast.Is | ast.IsNot):
             none = [isinstance(v, Host) and v.value is None for v in (left, right)]
             if not all(isinstance(v, Host) for v in (left, right)) and any(none):
-                return Host(isinstance(op, ast.IsNot))
+                return Host(isinstance(op, ast.IsNot), literal=True)
         if _plain(left) and _plain(right):
             return self.on_host(node, _HOST_COMPARE[type(op)], left, right)
         if type(op) not in COMPARE:
@@ -242,37 +305,71 @@ class Expressions(Parts):
         operands = [self.builder.operand(node, left), self.builder.operand(node, right)]
         return self.builder.elementwise(node, COMPARE[type(op)], operands)
 
-    def _both(self, node: ast.AST, a: Value, b: Value) -> Value:
-        if isinstance(a, Host):
-            return b if a.value else a
-        return self._joined(node, "and", [a, b])
+    def test(self, node: ast.expr, scope: Scope) -> Value:
+        """Return something of the truth of an expression."""
+        return self._part(node, scope, True)
 
-    def _boolop(self, node: ast.BoolOp, scope: Scope) -> Value:
-        ends = isinstance(node.op, ast.Or)  # the host's value that decides all
+    def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
+        """Return the first operand that decides, as Python does, else the last one."""
+        ends = isinstance(node.op, ast.Or)  # the truth that decides
         rest: list[Value] = []
         for part in node.values:
-            value = self.eval(part, scope)
-            if isinstance(value, Host) and not isinstance(value.value, np.ndarray):
-                if bool(value.value) == ends and not rest:
-                    return value
-                if bool(value.value) != ends and part is not node.values[-1]:
-                    continue
-            rest.append(value)
-        if len(rest) == 1:
-            return rest[0]
-        return self._joined(node, "or" if ends else "and", rest)
+            evaluated = self._only_if_needed if rest else self._part
+            value = evaluated(part, scope, truth_alone)
+            known = self.known_truth(value)
+            if known is None:
+                rest.append(value)
+            elif known == ends or part is node.values[-1]:
+                rest.append(value)
+                break
+        if truth_alone and len(rest) > 1:
+            rest = [ScalarValue(self.truth(node, value), "truth") for value in rest]
+        return rest[0] if len(rest) == 1 else self._joined(node, ends, rest)
 
-    def _joined(self, node: ast.AST, word: str, parts: list[Value]) -> Value:
-        result: ir.Expr | None = None
-        for part in parts:
-            expr = self.truth(node, part)
-            result = expr if result is None else ir.Op(f"py_{word}", (result, expr), "bool")
-        assert result is not None
-        strong = any(isinstance(p, ScalarValue) and p.kind == "bool" for p in parts)
-        return ScalarValue(result, "bool" if strong else "truth")
+    def known_truth(self, value: Value) -> bool | None:
+        """Return the truth of a value that is known beforehand."""
+        if isinstance(value, TupleValue):
+            return bool(value.items)
+        if isinstance(value, Host) and not (
+            isinstance(value.value, np.ndarray) and value.value.size != 1
+        ):
+            return bool(value.value)
+        return None
+
+    def _joined(self, node: ast.AST, ends: bool, parts: list[Value]) -> Value:
+        """Return a or b (`ends`), a and b of numbers: one of the operands."""
+        *before, result = parts
+        for part in reversed(before):
+            test = self.truth(node, part)
+            self.truth(node, result)  # a number
+            rest = self.builder.operand(node, result).expr
+            result = self.choice(node, test, *((part, result) if ends else (result, part)))
+            if result.expr.type == "bool":
+                joined = ir.Op("py_or" if ends else "py_and", (test, rest), "bool")
+                result = replace(result, expr=joined)
+        return result
+
+    def choice(self, node: ast.AST, test: ir.Expr, yes: Value, no: Value) -> ScalarValue:
+        """Return one of two numbers, of the kind that it has; the other one is not evaluated."""
+        a, b = self.builder.operand(node, yes), self.builder.operand(node, no)
+        assert isinstance(a, ScalarValue) and isinstance(b, ScalarValue)
+        kind = kinds.either([a.kind, b.kind])
+        if not (kinds.keeps_value(a, kind) and kinds.keeps_value(b, kind)):
+            self.builder.fail(
+                node,
+                f"this is {kinds.words(a.kind)} or {kinds.words(b.kind)}, which the run decides",
+                "convert both to one type: float(...)",
+            )
+        args = (test, *(self.builder.cast(o.expr, stored(kind)) for o in (a, b)))
+        tag = None
+        if len(kinds_of(kind)) > 1:
+            tag = ir.Op("where", (test, kinds.tag_of(a), kinds.tag_of(b)), "int64")
+        return ScalarValue(ir.Op("where", args, stored(kind)), kind, tag)
 
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
         """Return a scalar as a condition."""
+        if isinstance(value, TupleValue):
+            return ir.Literal(bool(value.items), "bool")
         operand = self.builder.operand(node, value)
         if isinstance(operand, ArrayValue):
             self.builder.fail(
@@ -286,9 +383,10 @@ class Expressions(Parts):
         return ir.Op("not_equal", (operand.expr, zero), "bool")
 
     def _ifexp(self, node: ast.IfExp, scope: Scope) -> Value:
-        condition = self.eval(node.test, scope)
-        if isinstance(condition, Host):
-            return self.eval(node.body if condition.value else node.orelse, scope)
+        condition = self.test(node.test, scope)
+        known = self.known_truth(condition)
+        if known is not None:
+            return self.eval(node.body if known else node.orelse, scope)
         self.builder.fail(
             node,
             "a choice by a value of the run inside an expression is not taken",
@@ -297,6 +395,38 @@ class Expressions(Parts):
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
         return calls.call(self, node, scope)
+
+
+def _as_host(value: Value) -> Value:
+    """Return a tuple of values that are known beforehand as an object of Python."""
+    if not isinstance(value, TupleValue):
+        return value
+    items = [_as_host(item) for item in value.items]
+    known = [item.value for item in items if isinstance(item, Host)]
+    if len(known) < len(items):
+        return value
+    literal = all(isinstance(item, Host) and item.literal for item in items)
+    return Host(known if value.is_list else tuple(known), literal)
+
+
+def _written(out: list[ir.Statement]) -> set[str]:
+    """Return the fields that statements write."""
+    return ir.touched_fields(tuple(out))
+
+
+def _depends(value: Value, written: set[str]) -> bool:
+    """Return whether a value is another one once fields have been written: views are views."""
+    if isinstance(value, Host | TupleValue) or (isinstance(value, ArrayValue) and value.is_view):
+        return False
+    return bool(written & fields_read(value.expr))
+
+
+def fields_read(expr: ir.Expr) -> set[str]:
+    """Return the fields that an expression reads."""
+    found = {expr.field} if isinstance(expr, ir.Read | ir.Element) else set()
+    for child in ir.children(expr):
+        found |= fields_read(child)
+    return found
 
 
 def _plain(value: Value) -> bool:

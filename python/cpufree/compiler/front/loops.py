@@ -1,26 +1,24 @@
-"""Loops and branches whose course is known only in the run."""
+"""Loops and branches.
+
+A loop becomes one of the run. Where its names stand for something else after the first turn, that
+one is lowered apart; short loops whose turns are decided beforehand are written out.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.protocols import Lowers
-from cpufree.compiler.front.regions import (
-    Frame,
-    Region,
-    State,
-    assigned,
-    close,
-    joined_or_fail,
-    note_kind,
-)
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
-from cpufree.compiler.operations import Kind
+from cpufree.compiler.front.meeting import End, Join, end_here
+from cpufree.compiler.front.protocols import Left, Lowers, Returned
+from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, set_names
+from cpufree.compiler.front.values import Host, ScalarValue, TupleValue, Value, all_same
+from cpufree.compiler.operations import kinds_of
 from cpufree.errors import ProgramError
 
 MOST_TURNS = 64
@@ -28,122 +26,143 @@ MOST_TURNS = 64
 MOST_IN_ALL = 128
 """Turns of all loops of a program that are written out: compilers take seconds for some hundred
 statements."""
+_MOST_APART = 3  # first turns of a loop that are lowered apart
+
+Flow = Left | Returned | None
+"""How statements end that do not go on to the next one."""
 
 
-def _lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[ir.Statement, ...]:
+def _lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[list[ir.Statement], Flow]:
+    """Lower statements that the run may not reach, or reach several times."""
     b = lowering.builder
     outer, b.out = b.out, []
     lowering.depth += 1
     try:
-        lowering.block(body)
-        return tuple(b.out)
+        flow = lowering.block(body)
+        return b.out, flow
     finally:
         b.out = outer
         lowering.depth -= 1
 
 
-def _ends(body: tuple[ir.Statement, ...]) -> bool:
-    return bool(body) and isinstance(body[-1], ir.Break | ir.Continue)
-
-
-def leave(lowering: Lowers, node: ast.AST, statement: ir.Break | ir.Continue) -> None:
-    """Lower break and continue: of the innermost loop."""
-    for frame in lowering.loops:
-        if frame.is_barrier:
-            break
-        if frame.is_loop:
-            close(lowering, node, frame)
-            lowering.builder.out.append(statement)
-            return
-    lowering.builder.fail(
-        node, "break or continue in a loop that is written out", "decide by numbers known before"
-    )
-
-
-def _body(lowering: Lowers, node: ast.For | ast.While, frame: Frame) -> tuple[ir.Statement, ...]:
-    """Lower the body of a loop, and close its frame."""
-    body = _lower_body(lowering, node.body)
-    if _ends(body):
-        return body
+def leave(lowering: Lowers, node: ast.Break | ast.Continue) -> Left:
+    """Lower break and continue, of the innermost loop."""
     b = lowering.builder
-    outer, b.out = b.out, list(body)
-    try:
-        close(lowering, node, frame)
-        return tuple(b.out)
-    finally:
-        b.out = outer
-
-
-def _after(lowering: Lowers, region: Region, frame: Frame, certain: bool) -> None:
-    """Set the names after a loop: arrays are where the head has them."""
-    scope = frame.scope
-    for name, head in frame.arrays.items():
-        scope.names[name] = values.whole(lowering.builder.fields[head])
-    for variable, kind in frame.kinds.items():
-        name = next(n for n, v in scope.carried.items() if v == variable)
-        stored_type = lowering.builder.variables[variable]
-        scope.names[name] = ScalarValue(ir.Scalar(variable, stored_type), kind)
-    for name in [n for n in scope.names if n not in frame.entry]:
-        value = scope.names[name]
-        moved = isinstance(value, ArrayValue) and value.field in frame.moved
-        if moved or (not certain and not isinstance(value, Host)):
-            del scope.names[name]
-            why = (
-                "it stood for an array of the loop's last turn"
-                if moved
-                else ("the loop that assigns it may have no turn")
+    frame = lowering.loops[0]
+    if frame.is_barrier:
+        b.fail(node, "break or continue outside a loop", "leave the program with return at its end")
+    again = isinstance(node, ast.Continue)
+    if isinstance(frame, WrittenOut):
+        if lowering.depth == frame.depth:
+            return Left(again)
+        if again:
+            b.fail(
+                node,
+                "a continue that the run decides, in a turn that is written out",
+                "put what follows into the other branch of the if",
             )
-            scope.unbound[name] = why
-    region.release(scope)
+    if again:
+        frame.end_turn()
+    else:
+        frame.exit()
+    b.out.append(ir.Continue() if again else ir.Break())
+    return Left(again)
 
 
-def while_loop(lowering: Lowers, node: ast.While) -> None:
+# --- while ---
+
+
+def while_loop(lowering: Lowers, node: ast.While) -> Flow:
     """Lower a while loop."""
-    b = lowering.builder
-    _no_else(b, node)
-    made: list[ir.Statement] = []
+    _no_else(lowering.builder, node)
+    state = State(lowering)
+    condition = lowering.expressions.test(node.test, lowering.scope)
+    if isinstance(condition, Host) and not condition.value:
+        return None
+    state.restore()
+    return _first_that_works(lowering, _ways_of_while(lowering, node, _MOST_APART))
 
-    def body(frame: Frame) -> None:
+
+def _ways_of_while(lowering: Lowers, node: ast.While, apart: int) -> Iterator[Way]:
+    yield Way(lambda: _while_of_run(lowering, node, copies=False))
+
+    def turn_apart() -> Flow:
+        condition = lowering.expressions.test(node.test, lowering.scope)
+        if not (isinstance(condition, Host) and condition.value):
+            lowering.builder.fail(node, "the first turn is not certain", "")
+        rest = _ways_of_while(lowering, node, apart - 1)
+        return _in_turn(lowering, node, [None], lambda: _first_that_works(lowering, rest))
+
+    if apart:
+        yield Way(turn_apart, by_join=True)
+    yield Way(lambda: _while_of_run(lowering, node, copies=True), by_join=True)
+
+
+def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
+    b = lowering.builder
+    line = b.line(node)
+
+    def body() -> tuple[ir.Statement, ...]:
         outer, b.out = b.out, []
         try:
-            condition = lowering.eval(node.test)
+            condition = lowering.expressions.test(node.test, lowering.scope)
             if isinstance(condition, Host) and not condition.value:
-                made[:] = []
-                return
-            head: list[ir.Statement] = list(b.out)
+                region.exit()
+                return (*b.out, ir.Break())
             if not isinstance(condition, Host):
                 test = lowering.expressions.truth(node.test, condition)
-                stop = ir.Op("logical_not", (test,), "bool")
-                head = [*b.out, ir.If(stop, (ir.Break(),), (), b.line(node))]
-            made[:] = [ir.Loop((*head, *_body(lowering, node, frame)), b.line(node))]
+                head, b.out = b.out, []
+                region.exit()
+                stop = ir.If(ir.Op("logical_not", (test,), "bool"), (*b.out, ir.Break()), (), line)
+                b.out = [*head, stop]
+            made, flow = _lower_body(lowering, node.body)
+            b.out += made
+            if flow is None:
+                region.end_turn()
+            return tuple(b.out)
         finally:
             b.out = outer
 
-    region = Region(lowering, node, assigned(node.body), True)
-    frame = region.run(body)
-    b.out += made
-    _after(lowering, region, frame, certain=False)
+    region = Region(lowering, node, copies)
+    made = region.run(body)
+    b.out.append(ir.Loop(made, line))
+    region.after(certain=True, before=None)
+    return None
 
 
-def for_loop(lowering: Lowers, node: ast.For) -> None:
+# --- for ---
+
+
+def for_loop(lowering: Lowers, node: ast.For) -> Flow:
     """Lower a for loop: over a range, or written out."""
-    b = lowering.builder
-    _no_else(b, node)
+    _no_else(lowering.builder, node)
     bounds = _range(lowering, node)
     if bounds is None:
-        _write_out(lowering, node, _items(lowering, node))
-        return
+        return _write_out(lowering, node, _items(lowering, node))
     turns = _turns(bounds)
-    state = State(lowering)
-    try:
-        _range_loop(lowering, node, bounds, turns)
-    except ProgramError:
-        many = turns is None or turns > MOST_TURNS or b.written_out + turns > MOST_IN_ALL
-        if many or not isinstance(node.target, ast.Name):
-            raise
-        state.restore()
-        numbers = [v.value for v in bounds if isinstance(v, Host)]
-        _write_out(lowering, node, [Host(k, literal=True) for k in range(*numbers)])
+    if turns is not None and not turns:
+        return None
+    return _first_that_works(lowering, _ways_of_range(lowering, node, bounds, turns, _MOST_APART))
+
+
+def _ways_of_range(
+    lowering: Lowers, node: ast.For, bounds: list[Value], turns: range | None, apart: int
+) -> Iterator[Way]:
+    b = lowering.builder
+    yield Way(lambda: _range_of_run(lowering, node, bounds, bool(turns), copies=False))
+    if turns and apart:
+        rest = turns[1:]
+        later: list[Value] = [Host(v, literal=True) for v in (rest.start, rest.stop, rest.step)]
+        if isinstance(bounds[1], Host) and len(rest):
+            later[1] = bounds[1]  # no part of the kernel's text
+        ways = _ways_of_range(lowering, node, later, rest, apart - 1)
+        first = Host(turns[0], literal=True)
+        then = (lambda: _first_that_works(lowering, ways)) if rest else None
+        yield Way(lambda: _in_turn(lowering, node, [first], then), by_join=True)
+    yield Way(lambda: _range_of_run(lowering, node, bounds, bool(turns), copies=True), by_join=True)
+    few = turns and len(turns) <= MOST_TURNS and b.written_out + len(turns) <= MOST_IN_ALL
+    if few and turns and apart == _MOST_APART:
+        yield Way(lambda: _write_out(lowering, node, [Host(k, literal=True) for k in turns]))
 
 
 def _no_else(b: Builder, node: ast.For | ast.While) -> None:
@@ -153,62 +172,70 @@ def _no_else(b: Builder, node: ast.For | ast.While) -> None:
 
 def _range(lowering: Lowers, node: ast.For) -> list[Value] | None:
     """Return start, stop and step of a loop over range, None of another loop."""
-    call = node.iter
+    call, b = node.iter, lowering.builder
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.keywords):
         return None
     function = lowering.eval(call.func)
     if not isinstance(function, Host) or function.value is not range:
         return None
-    given = [lowering.eval(a) for a in call.args]
+    given = lowering.expressions.in_order(call.args, lowering.scope)
     for k, value in enumerate(given):
         number = value.value if isinstance(value, Host) else None
         whole = isinstance(number, int | np.integer) and not isinstance(number, np.bool_)
-        device = isinstance(value, ScalarValue) and value.kind in ("int", "int64", "int32")
+        device = isinstance(value, ScalarValue) and set(kinds_of(value.kind)) <= {
+            "int", "int64", "int32", "truth",
+        }  # fmt: skip
         if not whole and not device:
-            lowering.builder.fail(call.args[k], "range takes whole numbers", "write int(...)")
+            b.fail(call.args[k], "range takes whole numbers", "write int(...)")
     one = Host(1, literal=True)
+    if not 1 <= len(given) <= 3:
+        b.fail(call, "range takes one to three numbers", "write range(n)")
     if len(given) == 1:
         return [Host(0, literal=True), given[0], one]
     return [*given, one] if len(given) == 2 else given
 
 
-def _turns(bounds: list[Value]) -> int | None:
-    if not all(isinstance(v, Host) for v in bounds):
-        return None
-    return len(range(*(int(v.value) for v in bounds if isinstance(v, Host))))
+def _turns(bounds: list[Value]) -> range | None:
+    numbers = [int(v.value) for v in bounds if isinstance(v, Host)]
+    return range(*numbers) if len(numbers) == len(bounds) and numbers[2] else None
 
 
-def _range_loop(lowering: Lowers, node: ast.For, bounds: list[Value], turns: int | None) -> None:
+def _range_of_run(
+    lowering: Lowers, node: ast.For, bounds: list[Value], certain: bool, copies: bool
+) -> Flow:
     b, scope = lowering.builder, lowering.scope
-    step = bounds[2]
+    step, line = bounds[2], b.line(node)
     if not isinstance(node.target, ast.Name) or not isinstance(step, Host) or not step.value:
         b.fail(node, "a loop over range has one name, and a step known beforehand", "write it so")
     name = node.target.id
     start, stop = (b.cast(b.operand(node, v).expr, "int64") for v in bounds[:2])
-    made: list[ir.Statement] = []
+    before = Join()
 
-    def body(frame: Frame) -> None:
-        variable = scope.carried.get(name) or b.new_variable(scope.prefix + name, "int")
-        if b.variables[variable] != "int64":
-            b.fail(node, f"{name} is no whole number before the loop", "use another name")
-        note_kind(lowering.loops, variable, "int")
+    def body() -> tuple[ir.Statement, ...]:
+        variable.append(b.new_variable(b.prefix + name, "int"))
         scope.unbound.pop(name, None)
-        scope.names[name] = ScalarValue(ir.Scalar(variable, "int64"), "int")
-        statements = _body(lowering, node, frame)
-        line = b.line(node)
-        made[:] = [ir.For(variable, start, stop, int(step.value), statements, line)]
+        scope.names[name] = ScalarValue(ir.Scalar(variable[-1], "int64"), "int")
+        made, flow = _lower_body(lowering, node.body)
+        outer, b.out = b.out, made
+        try:
+            if flow is None:
+                region.end_turn()
+        finally:
+            b.out = outer
+        return tuple(made)
 
-    names = [n for n in assigned(node.body) if n != name]
-    region = Region(lowering, node, names, True)
-    frame = region.run(body)
-    b.out += made
-    has_break = any(isinstance(n, ast.Break) for n in ast.walk(node))
-    _after(lowering, region, frame, certain=bool(turns) and not has_break)
+    variable: list[str] = []
+    region = Region(lowering, node, copies)
+    made = region.run(body)
+    b.out.append(before)  # type: ignore[arg-type]
+    b.out.append(ir.For(variable[-1], start, stop, int(step.value), made, line))
+    region.after(certain, before)
+    return None
 
 
 def _items(lowering: Lowers, node: ast.For) -> list[Value]:
     """Return what a loop goes over that is written out."""
-    value = lowering.eval(node.iter)
+    value = lowering.kept(node.iter, lowering.eval(node.iter), "item")
     if isinstance(value, TupleValue):
         return list(value.items)
     if isinstance(value, Host):
@@ -223,56 +250,116 @@ def _items(lowering: Lowers, node: ast.For) -> list[Value]:
     )
 
 
-def _write_out(lowering: Lowers, node: ast.For, items: list[Value]) -> None:
+# --- turns in line ---
+
+
+def _write_out(lowering: Lowers, node: ast.For, items: list[Value]) -> Flow:
     """Lower the body once for each item."""
-    lowering.loops.insert(0, Frame.barrier())
     lowering.builder.written_out += len(items)
+    return _in_turn(lowering, node, items, None)
+
+
+def _in_turn(
+    lowering: Lowers,
+    node: ast.For | ast.While,
+    items: Sequence[Value | None],
+    then: Callable[[], Flow] | None,
+) -> Flow:
+    """Lower the body once for each item, then the rest of the loop, if any.
+
+    Where the run may leave by a break, all of it is a loop of one turn.
+    """
+    b = lowering.builder
+    frame = WrittenOut(lowering, assigned([node]))
+    outer, b.out = b.out, []
+    lowering.loops.insert(0, frame)
+    flow: Flow = None
     try:
         for item in items:
-            lowering.assign(node.target, item)
-            lowering.block(node.body)
+            if isinstance(node, ast.For) and item is not None:
+                lowering.assign(node.target, item)
+            flow = lowering.block(node.body)
+            if isinstance(flow, Left) and flow.again:
+                flow = None
+            if flow is not None:
+                break
+        lowering.loops.remove(frame)
+        if flow is None and then is not None:
+            flow = then()
+        if not frame.exits:
+            made, b.out = b.out, outer
+            b.out += made
+            return None if isinstance(flow, Left) else flow
+        if isinstance(flow, Returned):
+            b.fail(node, "a return in a loop that a break may leave", "return at the end")
+        if flow is None or not flow.by_run:
+            frame.exits.insert(0, end_here(lowering, frame.names, "the loop may end before"))
+            b.out.append(ir.Break())
+        made, b.out = b.out, outer
+        b.out.append(ir.Loop(tuple(made), b.line(node)))
+        set_names(lowering, node, frame.names, frame.exits, {})
+        return None
     finally:
-        lowering.loops.pop(0)
+        b.out = outer
+        if frame in lowering.loops:
+            lowering.loops.remove(frame)
 
 
-def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> None:
+@dataclass
+class Way:
+    """A way to lower a loop."""
+
+    lower: Callable[[], Flow]
+    by_join: bool = False
+    """It helps where names stand for different things in the turns."""
+
+
+def _first_that_works(lowering: Lowers, ways: Iterator[Way]) -> Flow:
+    """Lower a loop; where no way works, what is wrong with the first one."""
+    first: ProgramError | None = None
+    state = State(lowering)
+    for way in ways:
+        if way.by_join and not (first is not None and first.by_join):
+            continue
+        try:
+            return way.lower()
+        except ProgramError as error:
+            if first is not None and not way.by_join and str(error) not in str(first):
+                first.args = (f"{first}\n  Nor can its turns be written out one by one:\n{error}",)
+            first = first or error
+            state.restore()
+    assert first is not None
+    raise first
+
+
+# --- branches ---
+
+
+def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
     """Lower an if statement that is decided in the run."""
     b, scope = lowering.builder, lowering.scope
-    before = set(scope.names)
-    made: list[ir.Statement] = []
-
-    def both(frame: Frame) -> None:
-        entry = dict(scope.names)
-        parts = []
-        kinds: dict[str, list[Kind]] = {}
-        for body in (node.body, node.orelse):
-            scope.names = dict(entry)
-            part = _lower_body(lowering, body)
-            if not _ends(part):
-                outer, b.out = b.out, list(part)
-                close(lowering, node, frame)
-                part, b.out = tuple(b.out), outer
-                for name in scope.carried:
-                    value = scope.names.get(name)
-                    if isinstance(value, ScalarValue):
-                        kinds.setdefault(name, []).append(value.kind)
-            parts.append(part)
-        scope.names = dict(entry)
-        for name, found in kinds.items():
-            value = scope.names[name]
-            if isinstance(value, ScalarValue):
-                kind = found[0]
-                for other in found[1:]:
-                    kind = joined_or_fail(b, node, name, kind, other)
-                scope.names[name] = ScalarValue(value.expr, kind)
-        made[:] = [ir.If(test, parts[0], parts[1], b.line(node))]
-
     names = assigned([*node.body, *node.orelse])
-    region = Region(lowering, node, names, False)
-    region.run(both)
-    b.out += made
-    region.release(scope)
-    for name in names:
-        if name not in before:
-            scope.names.pop(name, None)
-            scope.unbound[name] = "only one way through the if above may assign it"
+    before = dict(scope.names), dict(scope.unbound)
+    ends: list[End] = []
+    parts = []
+    for body in (node.body, node.orelse):
+        scope.names, scope.unbound = dict(before[0]), dict(before[1])
+        part, flow = _lower_body(lowering, body)
+        if flow is None:
+            outer, b.out = b.out, part
+            ends.append(end_here(lowering, names, "only one way through the if may assign it"))
+            b.out = outer
+        parts.append(tuple(part))
+    b.out.append(ir.If(test, parts[0], parts[1], b.line(node)))
+    if not ends:
+        return Left(again=False, by_run=True)
+    scope.names, scope.unbound = dict(before[0]), dict(before[1])
+    # Where one way leaves a name as it was, the other one brings its array there.
+    kept = {
+        name: value
+        for end in ends
+        for name, value in end.names.items()
+        if name in before[0] and all_same(before[0][name], value)
+    }
+    set_names(lowering, node, names, ends, kept)
+    return None

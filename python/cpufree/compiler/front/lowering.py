@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +14,18 @@ from cpufree.compiler import ir
 from cpufree.compiler.front import call, loops, regions, values
 from cpufree.compiler.front.builder import Builder, RankGrew
 from cpufree.compiler.front.expressions import Expressions
+from cpufree.compiler.front.meeting import without_joins
+from cpufree.compiler.front.protocols import Returned
 from cpufree.compiler.front.source import Source
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
-from cpufree.compiler.operations import stored
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+    unpacked,
+)
 from cpufree.compiler.saved import to_json
 
 _MOST_CALLS = 16  # programs inside one another
@@ -65,11 +75,12 @@ class _Lowering:
         self.scopes: list[Scope] = []
         self.loops: list[regions.Frame] = []
         self.depth = 0
+        self.loops.append(regions.Frame(self))
         """Of loops and branches whose course is known only in the run."""
 
     def run(self, arguments: Mapping[str, Any]) -> Lowered:
         source, b = self.builder.source, self.builder
-        scope = Scope("")
+        scope = Scope(frozenset(regions.assigned(source.tree.body)))
         for name, value in arguments.items():
             if _is_array(value):
                 kind = value.dtype.name
@@ -77,14 +88,16 @@ class _Lowering:
             else:
                 scope.names[name] = Host(value)
         self.scopes.append(scope)
-        result = self.block(source.tree.body)
+        flow = self.block(source.tree.body)
+        result = flow.value if isinstance(flow, Returned) else None
+        self._check_storage()
         results = tuple(_variables_of(result))
         program = ir.Program(
             source.name,
             tuple(b.fields.values()),
             tuple((name, kind) for name, (kind, _) in b.scalars.items()),
             tuple(b.variables.items()),
-            tuple(b.out),
+            without_joins(tuple(b.out)),
             results,
             b.lines,
         )
@@ -92,8 +105,8 @@ class _Lowering:
 
     # --- statements ---
 
-    def block(self, body: list[ast.stmt]) -> Value | None:
-        """Lower statements; return what a return statement among them gives."""
+    def block(self, body: list[ast.stmt]) -> loops.Flow:
+        """Lower statements, up to one that leaves them."""
         for statement in body:
             method = getattr(self, f"_{type(statement).__name__.lower()}", None)
             if method is None:
@@ -103,12 +116,9 @@ class _Lowering:
                     "of programs",
                     "programs have assignments, for, while, if, break, continue, return and calls",
                 )
-            result = method(statement)
-            if result is not None:
-                returned: Value = result
-                return returned
-            if isinstance(statement, ast.Break | ast.Continue):
-                return None
+            flow: loops.Flow = method(statement)
+            if flow is not None:
+                return flow
         return None
 
     @property
@@ -134,7 +144,7 @@ class _Lowering:
         if not self.expressions.host(node.test, self.scope, "this assertion"):
             self.builder.fail(node, "the assertion fails", "call the program with other arguments")
 
-    def _return(self, node: ast.Return) -> Value:
+    def _return(self, node: ast.Return) -> Returned:
         if self.depth:
             self.builder.fail(
                 node,
@@ -142,21 +152,16 @@ class _Lowering:
                 "leave the loop with break, and return at the end",
             )
         value = Host(None) if node.value is None else self.eval(node.value)
-        return self.kept(node, value, "result")
+        return Returned(self.kept(node, value, "result"))
 
     def kept(self, node: ast.AST, value: Value, name: str) -> Value:
         """Return a value that stays what it is now, whatever is written later; views are views."""
-        if isinstance(value, TupleValue):
-            return TupleValue(tuple(self.kept(node, item, name) for item in value.items))
-        if isinstance(value, ArrayValue) and not value.is_view:
-            return self.builder.materialise(node, name, value)
-        if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
-            variable = self.builder.new_variable(self.scope.prefix + name, value.kind)
-            return ScalarValue(self.builder.set_variable(node, variable, value.expr), value.kind)
-        return value
+        return self.builder.kept(node, value, name)
 
     def _assign(self, node: ast.Assign) -> None:
         value = self.eval(node.value)
+        if len(node.targets) > 1:  # computed once
+            value = self.kept(node, value, "value")
         for target in node.targets:
             self.assign(target, value)
 
@@ -171,20 +176,19 @@ class _Lowering:
         elif isinstance(target, ast.Tuple | ast.List):
             self._unpack(target, value)
         elif isinstance(target, ast.Subscript):
-            self.builder.assign(target, self._view(target), self.builder.operand(target, value))
+            start = len(self.builder.out)
+            view = self._view(target)
+            ((_, value),) = self.expressions.settled(target, [(start, value)])
+            self.builder.assign(target, view, self.builder.operand(target, value))
         else:
             self.builder.fail(target, "this target is not taken", "assign to a name or a slice")
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        if isinstance(value, Host) and isinstance(value.value, tuple | list):
-            value = TupleValue(tuple(Host(v, value.literal) for v in value.value))
+        value = unpacked(value)
         if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
             self.builder.fail(target, "the numbers of names and values differ", "give as many")
         # All values are there before the first name is bound.
-        items = [
-            self.kept(target, v, "item") if not isinstance(v, ArrayValue) or not v.is_view else v
-            for v in value.items
-        ]
+        items = [self.kept(target, item, "item") for item in value.items]
         for name, item in zip(target.elts, items, strict=True):
             self.assign(name, item)
 
@@ -215,32 +219,11 @@ class _Lowering:
 
     def bind(self, node: ast.AST, name: str, value: Value) -> None:
         """Bind a name."""
-        self.scope.unbound.pop(name, None)
-        if name in self.scope.carried:
-            self._set_carried(node, name, value)
-            return
         if isinstance(value, Host) and isinstance(value.value, np.ndarray) and value.value.ndim:
             # The program may write into it, and do so anew in each turn of a loop.
             value = self.builder.materialise(node, name, self.builder.constant(node, value))
+        self.scope.unbound.pop(name, None)
         self.scope.names[name] = self.kept(node, value, name)
-
-    def _set_carried(self, node: ast.AST, name: str, value: Value) -> None:
-        operand = self.builder.operand(node, value)
-        if isinstance(operand, ArrayValue):
-            self.builder.fail(
-                node,
-                f"{name} is a number before the loop and an array in it",
-                "use two names",
-            )
-        variable = self.scope.carried[name]
-        head = next(f.kinds[variable] for f in self.loops if variable in f.kinds)
-        kind = regions.joined_or_fail(self.builder, node, name, head, operand.kind)
-        if stored(kind) != self.builder.variables[variable]:
-            raise regions.KindChanged(variable, kind)
-        expr = self.builder.set_variable(node, variable, operand.expr)
-        regions.note_kind(self.loops, variable, operand.kind)
-        same = stored(operand.kind) == self.builder.variables[variable]
-        self.scope.names[name] = ScalarValue(expr, operand.kind if same else kind)
 
     def _augassign(self, node: ast.AugAssign) -> None:
         target: Value
@@ -248,11 +231,13 @@ class _Lowering:
             target = self._view(node.target)
         else:
             target = self.eval(node.target)
+        start = len(self.builder.out)
         value = self.eval(node.value)
         if isinstance(target, ArrayValue) and not target.shape:
             # One point: NumPy computes with its number, and writes that.
-            whole = values.sliced(target, [None])
-            result = self.expressions.binary(node, type(node.op), whole, value)
+            old: Value = replace(values.sliced(target, [None]), is_view=False)
+            ((_, old),) = self.expressions.settled(node, [(start, old)])
+            result = self.expressions.binary(node, type(node.op), old, value)
             operand = self.builder.operand(node, result)
             if isinstance(operand, ArrayValue):
                 operand = values.sliced(operand, [0] * len(operand.shape))
@@ -268,25 +253,24 @@ class _Lowering:
 
     # --- control flow ---
 
-    def _if(self, node: ast.If) -> Value | None:
-        condition = self.eval(node.test)
-        if isinstance(condition, Host):
-            return self.block(node.body if condition.value else node.orelse)
-        test = self.expressions.truth(node.test, condition)
-        loops.branches(self, node, test)
-        return None
+    def _if(self, node: ast.If) -> loops.Flow:
+        condition = self.expressions.test(node.test, self.scope)
+        known = self.expressions.known_truth(condition)
+        if known is not None:
+            return self.block(node.body if known else node.orelse)
+        return loops.branches(self, node, self.expressions.truth(node.test, condition))
 
-    def _for(self, node: ast.For) -> None:
-        loops.for_loop(self, node)
+    def _for(self, node: ast.For) -> loops.Flow:
+        return loops.for_loop(self, node)
 
-    def _while(self, node: ast.While) -> None:
-        loops.while_loop(self, node)
+    def _while(self, node: ast.While) -> loops.Flow:
+        return loops.while_loop(self, node)
 
-    def _break(self, node: ast.Break) -> None:
-        loops.leave(self, node, ir.Break())
+    def _break(self, node: ast.Break) -> loops.Flow:
+        return loops.leave(self, node)
 
-    def _continue(self, node: ast.Continue) -> None:
-        loops.leave(self, node, ir.Continue())
+    def _continue(self, node: ast.Continue) -> loops.Flow:
+        return loops.leave(self, node)
 
     # --- programs in programs ---
 
@@ -307,21 +291,39 @@ class _Lowering:
             bound = program.signature.bind(*args, **keywords)
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
-        inner = Scope(f"{program.name}_")
+        inner = Scope(frozenset(regions.assigned(program.source.tree.body)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True))
             inner.names[name] = self.kept(node, value, name)
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)
+        prefix = self.builder.prefix
         self.builder.source, self.depth = program.source, 0
-        frames, self.loops = self.loops, [regions.Frame.barrier(), *self.loops]
+        self.builder.prefix = f"{program.name}_"
+        self.loops.insert(0, regions.Frame(self))
         try:
-            result = self.block(program.source.tree.body)
+            flow = self.block(program.source.tree.body)
         finally:
             self.builder.source, self.depth = outer, depth
+            self.builder.prefix = prefix
             self.scopes.pop()
-            self.loops = frames
-        return result or Host(None)
+            self.loops.pop(0)
+        return flow.value if isinstance(flow, Returned) else Host(None, literal=True)
+
+    def _check_storage(self) -> None:
+        """Refuse to give storage of the caller's arrays, which may have moved, to new arrays."""
+        b = self.builder
+        callers = {name for name, f in b.fields.items() if f.role == "argument"}
+        for _ in b.permutes:
+            for _, fields, _ in b.permutes:
+                callers |= fields if fields & callers else set()
+        for node, _, given_up in b.permutes:
+            if given_up & callers:
+                b.fail(
+                    node,
+                    "names change places with an argument, and then stand for new arrays",
+                    "begin with a copy of the argument: .copy()",
+                )
 
 
 def _all_whole(e: Expressions, target: ast.Subscript, base: ArrayValue, scope: Scope) -> bool:
@@ -336,6 +338,9 @@ def _all_whole(e: Expressions, target: ast.Subscript, base: ArrayValue, scope: S
 def _variables_of(value: Value | None) -> list[str]:
     if isinstance(value, TupleValue):
         return [name for item in value.items for name in _variables_of(item)]
-    if isinstance(value, ScalarValue) and isinstance(value.expr, ir.Scalar):
-        return [value.expr.name]
+    if isinstance(value, ScalarValue):
+        exprs = (value.expr, value.tag)
+        return [e.name for e in exprs if isinstance(e, ir.Scalar)]
+    if isinstance(value, ArrayValue) and value.unless:
+        return [value.unless[0], *_variables_of(value.unless[1])]
     return []

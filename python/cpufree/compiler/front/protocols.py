@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.values import Scope, Value
+from cpufree.compiler.front.values import ScalarValue, Scope, Value
+
+
+@dataclass(frozen=True)
+class Left:
+    """Statements end in break, or in continue (`again`).
+
+    `by_run`: on all ways that the run may take, so that it never gets to what follows.
+    """
+
+    again: bool
+    by_run: bool = False
+
+
+@dataclass(frozen=True)
+class Returned:
+    """Statements end in return."""
+
+    value: Value
 
 
 class Evaluates(Protocol):
@@ -19,6 +38,18 @@ class Evaluates(Protocol):
 
     def eval(self, node: ast.expr, scope: Scope) -> Value:
         """Return what an expression stands for."""
+        ...
+
+    def in_order(self, nodes: Sequence[ast.expr], scope: Scope) -> list[Value]:
+        """Return what expressions stand for that are evaluated one after the other."""
+        ...
+
+    def choice(self, node: ast.AST, test: ir.Expr, yes: Value, no: Value) -> ScalarValue:
+        """Return one of two numbers."""
+        ...
+
+    def test(self, node: ast.expr, scope: Scope) -> Value:
+        """Return something of the truth of an expression."""
         ...
 
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
@@ -48,7 +79,11 @@ class Lowers(Protocol):
         """Return what an expression stands for."""
         ...
 
-    def block(self, body: list[ast.stmt]) -> Value | None:
+    def kept(self, node: ast.AST, value: Value, name: str) -> Value:
+        """Return a value that stays what it is now."""
+        ...
+
+    def block(self, body: list[ast.stmt]) -> Left | Returned | None:
         """Lower statements."""
         ...
 

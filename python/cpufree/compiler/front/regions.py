@@ -1,78 +1,260 @@
-"""What is kept of loops and branches while they are lowered.
+"""Loops while they are lowered: their heads, their turns and their exits.
 
-A name that is assigned in a loop and has a number before it becomes a variable of the program. A
-name that stands for an array and gets another one in the loop (u, v = v, u; or u = u + ...) keeps
-its field: at the end of each turn the fields change their storage, so that every name finds what
-the next turn expects.
+A loop is lowered once for all of its turns, for what its names stand for at its head. That is
+what they stand for before the loop and at the end of each turn (meeting.py): the body is lowered
+again, with variables for more numbers, and fewer names, until nothing changes.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import values
-from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front import kinds
+from cpufree.compiler.front.meeting import End, Join, Leaf, Meeting, end_here
 from cpufree.compiler.front.protocols import Lowers
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, Value
-from cpufree.compiler.operations import Kind, joined, python_kind, stored
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    ScalarValue,
+    Value,
+    is_number,
+    leaves,
+    same,
+    unpacked,
+    with_leaves,
+)
+from cpufree.compiler.operations import Kind
 
 
-class KindChanged(Exception):
-    """A variable has another kind than was assumed: its loop is lowered anew."""
-
-    def __init__(self, variable: str, kind: Kind) -> None:
-        super().__init__(variable)
-        self.variable, self.kind = variable, kind
-
-
-@dataclass
 class Frame:
-    """A loop or branch that is being lowered."""
+    """What break and continue may leave: a loop, turns that are written out, a program."""
 
-    scope: Scope
-    arrays: dict[str, str] = field(default_factory=dict)
-    """Names of fields at its head."""
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    """Of variables, at its head."""
-    seen: dict[str, Kind] = field(default_factory=dict)
-    """Of variables: the kinds that they may have at its head, so far."""
-    entry: frozenset[str] = frozenset()
-    """All names that have a value at its head."""
-    moved: set[str] = field(default_factory=set)
-    """Fields that change their storage."""
-    is_loop: bool = True
-    is_barrier: bool = False
+    is_barrier = True
 
-    @classmethod
-    def barrier(cls) -> Frame:
-        """Return what separates the loops of a program from those of the one that calls it."""
-        return cls(Scope(""), is_loop=False, is_barrier=True)
+    def __init__(self, lowering: Lowers, names: list[str] | None = None) -> None:
+        self.lowering, self.names = lowering, names or []
+        self.depth = lowering.depth
+        self.turns: list[End] = []
+        self.exits: list[End] = []
+
+    def end_turn(self) -> None:
+        """Note the end of a turn."""
+        self.turns.append(end_here(self.lowering, self.names, "not every turn assigns it"))
+
+    def exit(self) -> None:
+        """Note a way out of the loop."""
+        why = "the loop that assigns it may have no turn, or leave it before"
+        self.exits.append(end_here(self.lowering, self.names, why))
 
 
-def note_kind(frames: list[Frame], variable: str, kind: Kind) -> None:
-    """Note that a variable has got a value of a kind."""
-    for frame in frames:
-        if variable in frame.kinds:
-            known = frame.seen.get(variable, frame.kinds[variable])
-            frame.seen[variable] = joined(known, kind) or kind
+class WrittenOut(Frame):
+    """Turns that are lowered one after the other: a break of the run leaves them all."""
+
+    is_barrier = False
 
 
-def joined_or_fail(b: Builder, node: ast.AST, name: str, before: Kind, now: Kind) -> Kind:
-    """Return the kind of a variable that has both."""
-    kind = joined(before, now)
-    if kind is None:
-        b.fail(
-            node,
-            f"{name} is {stored(before)} on one way and {stored(now)} on another",
-            "let it begin with a number of the same type",
+class Region(Frame):
+    """A loop of the run."""
+
+    is_barrier = False
+
+    def __init__(self, lowering: Lowers, node: ast.For | ast.While, copies: bool) -> None:
+        super().__init__(lowering, assigned([node]))
+        self.node, self.copies = node, copies
+        self.lost: dict[str, str] = {}
+        """Names without a value at the head, and why."""
+        self.kinds: dict[Leaf, Kind] = {}
+        self.copied: set[str] = set()
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            self.lost[node.target.id] = "the loop may have no turn"
+
+    def run(self, body: Callable[[], tuple[ir.Statement, ...]]) -> tuple[ir.Statement, ...]:
+        """Lower the body until what its head stands for stays; return its statements."""
+        state = State(self.lowering)
+        for _ in range(4 * len(self.names) + 4):
+            self.turns, self.exits = [], []
+            self._open()
+            self.lowering.loops.insert(0, self)
+            try:
+                made = body()
+            finally:
+                self.lowering.loops.remove(self)
+            met = Meeting(
+                self.lowering, self.node, self.turns, self.head, self.variables, is_head=True
+            )
+            copyable = met.copyable - self.copied if self.copies else set()
+            lost = {name: why for name, why in met.lost.items() if name not in copyable}
+            if not (met.grown or met.lost):
+                self._check_copies(made)
+                return made
+            self.copied |= copyable
+            self.lost.update(lost)
+            self.kinds.update(met.grown)
+            state.restore()
+        raise AssertionError("what names stand for at the head of a loop does not settle")
+
+    # --- the head ---
+
+    def _open(self) -> None:
+        """Set the names to what they stand for at the head."""
+        scope = self.lowering.scope
+        self.head: dict[str, Value] = {}
+        self.variables: dict[Leaf, str] = {}
+        self.entry = {n: unpacked(scope.names[n]) for n in self.names if n in scope.names}
+        for name, value in self.entry.items():
+            if name not in self.lost:
+                self._check_entry(name, value)
+            if name in self.lost:
+                del scope.names[name]
+                scope.unbound[name] = self.lost[name]
+                continue
+            made = [self._leaf((name, k), leaf) for k, leaf in enumerate(leaves(value))]
+            self.head[name] = scope.names[name] = with_leaves(value, iter(made))
+
+    def _check_entry(self, name: str, value: Value) -> None:
+        """Lose a name whose number before the loop is another one in its variable."""
+        for k, leaf in enumerate(leaves(value)):
+            if (name, k) in self.kinds:
+                number, kind = self.lowering.builder.operand(self.node, leaf), self.kinds[name, k]
+                assert isinstance(number, ScalarValue)
+                if not kinds.keeps_value(number, kind):
+                    self.lost[name] = (
+                        f"it is {kinds.words(number.kind)} before the loop and "
+                        f"{kinds.words(kind)} in it"
+                    )
+
+    def _leaf(self, at: Leaf, leaf: Value) -> Value:
+        b = self.lowering.builder
+        if is_number(leaf) and (at in self.kinds or not self._is_constant(at[0], leaf)):
+            number = b.operand(self.node, leaf)
+            assert isinstance(number, ScalarValue)
+            kind = self.kinds.get(at, number.kind)
+            variable = b.new_number(b.prefix + at[0], kind)
+            self.variables[at] = variable
+            made = b.number(variable, kind)
+            b.out += b.set_number(self.node, made, number)
+            return made
+        if at[0] in self.copied and isinstance(leaf, ArrayValue):
+            flag = b.new_number(f"{b.prefix}{at[0]}_is_new", "int64")
+            b.set_variable(self.node, flag, ir.Literal(0, "int64"))
+            return replace(b.materialise(self.node, at[0], leaf), unless=(flag, leaf))
+        return leaf
+
+    def _is_constant(self, name: str, leaf: Value) -> bool:
+        """Return whether all assignments give a name the number that it has."""
+        found = [n for n in ast.walk(self.node) if _stores(n, name)]
+        return all(
+            isinstance(s, ast.Assign)
+            and isinstance(s.targets[0], ast.Name)
+            and isinstance(s.value, ast.Constant)
+            and same(Host(s.value.value), leaf)
+            for s in found
         )
-    return kind
+
+    def _check_copies(self, made: tuple[ir.Statement, ...]) -> None:
+        """Refuse to write into an array that is the caller's on one way and a copy on another."""
+        b = self.lowering.builder
+        for name in self.copied:
+            value = self.head.get(name)
+            if not (isinstance(value, ArrayValue) and value.unless):
+                continue
+            why = (
+                f"{name} stands for another array after each turn, and the one that it has before "
+                "the loop is written in place"
+            )
+            for f in (value.field, value.unless[1].field):
+                if any(isinstance(s, ir.Assign) and s.field == f for s in ir.walk(made)):
+                    b.fail(self.node, why, f"begin with {name} = {name}.copy()", by_join=True)
+                b.locked[f] = why
+
+    # --- ends ---
+
+    def after(self, certain: bool, before: Join | None) -> None:
+        """Set the names behind the loop.
+
+        `before` is the join in front of it, where it may end after a turn; `certain`: it has one.
+        """
+        ends = list(self.exits)
+        if before is not None:
+            ends = [self._after_turn(end) for end in self.turns] + ends
+        if before is not None and not certain:
+            why = "the loop that assigns it may have no turn"
+            entry = {**self.entry, **self.head}
+            unbound = dict.fromkeys(self.names, why)
+            ends.insert(0, End(before, entry, unbound, may_move=False))
+        set_names(self.lowering, self.node, self.names, ends, self.head, self.variables)
+
+    def _after_turn(self, end: End) -> End:
+        """Return an end of a turn with what names stand for at the head that follows."""
+        b, names = self.lowering.builder, {}
+        for name, value in end.names.items():
+            found: list[Value] = []
+            head = leaves(self.head[name]) if name in self.head else []
+            for k, leaf in enumerate(leaves(value)):
+                variable = self.variables.get((name, k))
+                if name in self.head and variable:
+                    number = b.operand(self.node, leaf)
+                    assert isinstance(number, ScalarValue)
+                    found.append(b.number(variable, number.kind))
+                else:
+                    found.append(head[k] if name in self.head else _relocated(leaf, end))
+            names[name] = with_leaves(value, iter(found))
+        return End(end.join, names, end.unbound, may_move=False)
+
+
+def _relocated(leaf: Value, end: End) -> Value:
+    """Return an array where it is found after an end."""
+    if not (isinstance(leaf, ArrayValue) and leaf.is_view and leaf.field in end.moved):
+        return leaf
+    assert isinstance(leaf.expr, ir.Read)
+    return replace(leaf, expr=replace(leaf.expr, field=end.moved[leaf.field]))
+
+
+def set_names(
+    lowering: Lowers,
+    node: ast.AST,
+    names: list[str],
+    ends: list[End],
+    head: dict[str, Value],
+    variables: dict[Leaf, str] | None = None,
+) -> None:
+    """Let ways meet, and set the names to what they stand for behind; `head`: before them."""
+    scope = lowering.scope
+    reference = dict(head)
+    for end in ends:
+        for name, value in end.names.items():
+            reference.setdefault(name, value)
+    found = Meeting(lowering, node, ends, reference, variables)
+    for name in names:
+        scope.names.pop(name, None)
+        scope.unbound.pop(name, None)
+        if name in found.after:
+            scope.names[name] = found.after[name]
+        elif ends:
+            scope.unbound[name] = found.lost.get(name, ends[0].unbound[name])
+
+
+class State:
+    """What lowering changes, to begin anew."""
+
+    def __init__(self, lowering: Lowers) -> None:
+        self.lowering = lowering
+        self.builder = lowering.builder.state()
+        self.scopes = [(s, dict(s.names), dict(s.unbound)) for s in lowering.scopes]
+        self.depth, self.loops = lowering.depth, list(lowering.loops)
+        self.ends = [(f, list(f.turns), list(f.exits)) for f in lowering.loops]
+
+    def restore(self) -> None:
+        """Put everything back."""
+        self.lowering.builder.restore(self.builder)
+        for scope, names, unbound in self.scopes:
+            scope.names, scope.unbound = dict(names), dict(unbound)
+        self.lowering.depth, self.lowering.loops = self.depth, list(self.loops)
+        for frame, turns, exits in self.ends:
+            frame.turns, frame.exits = list(turns), list(exits)
 
 
 def assigned(body: list[ast.stmt]) -> list[str]:
@@ -86,207 +268,9 @@ def assigned(body: list[ast.stmt]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-class Region:
-    """Lowers the body of a loop or branch, as often as its kinds change."""
-
-    def __init__(self, lowering: Lowers, node: ast.AST, names: list[str], is_loop: bool) -> None:
-        self.lowering, self.node, self.names, self.is_loop = lowering, node, names, is_loop
-        self.kinds: dict[str, Kind] = {}
-        self.copies: set[str] = set()
-        self.owned: dict[str, str] = {}
-
-    def frame(self) -> Frame:
-        """Make variables and arrays of the names; return the frame of the region."""
-        scope, b = self.lowering.scope, self.lowering.builder
-        frame = Frame(scope, entry=frozenset(scope.names), is_loop=self.is_loop)
-        for name in self.names:
-            value = scope.names.get(name)
-            if isinstance(value, ArrayValue) and values.is_whole(value, b.fields[value.field]):
-                if name in self.copies:
-                    value = b.materialise(self.node, name, value)
-                    scope.names[name] = value
-                frame.arrays[name] = value.field
-            elif value is not None and is_number(value):
-                self._carry(frame, name, b.operand(self.node, value))
-        return frame
-
-    def _carry(self, frame: Frame, name: str, operand: Any) -> None:
-        scope, b = self.lowering.scope, self.lowering.builder
-        kind: Kind = operand.kind
-        if name not in scope.carried:
-            kind = self.kinds.get(name, kind)
-            variable = b.new_variable(scope.prefix + name, kind)
-            b.set_variable(self.node, variable, operand.expr)
-            scope.carried[name] = variable
-            self.owned[variable] = name
-        variable = scope.carried[name]
-        kind = self.kinds.get(name, kind)
-        frame.kinds[variable] = kind
-        scope.names[name] = ScalarValue(ir.Scalar(variable, b.variables[variable]), kind)
-
-    def release(self, scope: Scope) -> None:
-        """Let the names that this region has made variables of be names like others again."""
-        for name in self.owned.values():
-            scope.carried.pop(name, None)
-
-    def run(self, body: Callable[[Frame], Any]) -> Frame:
-        """Lower the body until all kinds and copies are right; return its frame."""
-        state = State(self.lowering)
-        for _ in range(3 * len(self.names) + 3):
-            frame = self.frame()
-            self.lowering.loops.insert(0, frame)
-            try:
-                body(frame)
-            except KindChanged as change:
-                if change.variable not in self.owned:
-                    raise
-                self.kinds[self.owned[change.variable]] = change.kind
-            except _NeedsCopy as copy:
-                if copy.frame is not frame or copy.name in self.copies:
-                    raise
-                self.copies.add(copy.name)
-            else:
-                changed = {v: k for v, k in frame.seen.items() if k != frame.kinds[v]}
-                if not changed or not self.is_loop:
-                    return frame
-                names = {v: n for n, v in frame.scope.carried.items()}
-                self.kinds.update({names[v]: k for v, k in changed.items()})
-            finally:
-                self.lowering.loops.remove(frame)
-            state.restore()
-            self.owned.clear()
-        raise AssertionError("kinds of variables do not settle")
-
-
-class _NeedsCopy(Exception):
-    """A name must stand for an array of its own before the loop begins."""
-
-    def __init__(self, frame: Frame, name: str) -> None:
-        super().__init__(name)
-        self.frame, self.name = frame, name
-
-
-class State:
-    """What a region changes, to begin anew."""
-
-    def __init__(self, lowering: Lowers) -> None:
-        self.lowering = lowering
-        b = lowering.builder
-        self.out = list(b.out)
-        self.written_out = b.written_out
-        tables: list[dict[str, Any]] = [b.fields, b.variables]
-        self.tables = [(t, dict(t)) for t in tables]
-        self.scopes = [
-            (s, dict(s.names), dict(s.carried), dict(s.unbound)) for s in lowering.scopes
-        ]
-        self.depth = lowering.depth
-
-    def restore(self) -> None:
-        """Put everything back."""
-        self.lowering.builder.out = list(self.out)
-        self.lowering.builder.written_out = self.written_out
-        for table, content in self.tables:
-            table.clear()
-            table.update(content)
-        for scope, names, carried, unbound in self.scopes:
-            scope.names, scope.carried = dict(names), dict(carried)
-            scope.unbound = dict(unbound)
-        self.lowering.depth = self.depth
-
-
-def is_number(value: Value) -> bool:
-    """Return whether a value is a number."""
-    if isinstance(value, Host):
-        number = value.value
-        return python_kind(number) is not None or isinstance(number, np.bool_)
-    return isinstance(value, ScalarValue)
-
-
-def close(lowering: Lowers, node: ast.AST, frame: Frame) -> None:
-    """Let all arrays of a frame be found where its head expects them."""
-    b, names = lowering.builder, frame.scope.names
-    moves: dict[str, str] = {}
-    moved_names: dict[str, str] = {}
-    for name, head in frame.arrays.items():
-        value = names[name]
-        if not isinstance(value, ArrayValue) or not values.is_whole(value, b.fields[value.field]):
-            b.fail(
-                node,
-                f"{name} is a whole array before, and something else after",
-                "use two names, or copy the part (.copy())",
-            )
-        if value.field == head:
-            continue
-        there, here = b.fields[head], b.fields[value.field]
-        if (there.shape, there.type) != (here.shape, here.type):
-            b.fail(
-                node,
-                f"{name} changes from {there.type} {there.shape} to {here.type} {here.shape}",
-                "use two names",
-            )
-        if head in moves or value.field in moves.values():
-            b.fail(node, f"{name} and another name stand for the same array", "copy it: .copy()")
-        moves[head], moved_names[name] = value.field, head
-    if not moves:
-        return
-    _check_others(lowering, node, frame, moves, moved_names)
-    frame.moved |= {*moves, *moves.values()}
-    b.out.append(_permutation(moves, b.line(node)))
-
-
-def _check_others(
-    lowering: Lowers,
-    node: ast.AST,
-    frame: Frame,
-    moves: dict[str, str],
-    moved_names: dict[str, str],
-) -> None:
-    """Refuse or copy where an array is seen by others, and its storage gets a newer one.
-
-    Names that change places among themselves (u, v = v, u) keep all arrays as NumPy does: storage
-    stays that of the caller's arrays. Where an array is made in each turn (u = u + ...), it takes
-    the storage of the array that it replaces, which nobody else may see.
-    """
-    b = lowering.builder
-    if any(b.fields[f].role == "constant" for f in (*moves, *moves.values())):
-        b.fail(node, "a constant changes its place", "copy it before the loop: .copy()")
-    for name, head in moved_names.items():
-        last = head
-        while last in moves and moves[last] != head:
-            last = moves[last]
-        is_circle = last in moves
-        seen = _seen_by_others(lowering, frame, head)
-        if not seen and (is_circle or b.fields[head].role != "argument"):
-            continue
-        written = any(isinstance(s, ir.Assign) and s.field == head for s in ir.walk(tuple(b.out)))
-        if is_circle or written or not frame.is_loop:
-            b.fail(
-                node,
-                f"{name} stands for another array after each turn, and the old one is written, "
-                "or seen by another name",
-                f"write in place ({name}[...] = ...), or begin with {name} = {name}.copy()",
-            )
-        raise _NeedsCopy(frame, name)
-
-
-def _seen_by_others(lowering: Lowers, frame: Frame, head: str) -> bool:
-    """Return whether a name that stays stands for a field."""
-    return any(
-        isinstance(value, ArrayValue)
-        and value.is_view
-        and value.field == head
-        and not (scope is frame.scope and (name in frame.arrays or name not in frame.entry))
-        for scope in lowering.scopes
-        for name, value in scope.names.items()
+def _stores(node: ast.AST, name: str) -> bool:
+    """Return whether a statement itself assigns a name."""
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    return isinstance(node, ast.stmt) and any(
+        isinstance(n, ast.Name) and n.id == name for t in targets if t for n in ast.walk(t)
     )
-
-
-def _permutation(moves: dict[str, str], line: int) -> ir.Permute:
-    """Return the permutation that has these moves: chains are closed to circles."""
-    full = dict(moves)
-    for first in [f for f in moves if f not in moves.values()]:
-        last = first
-        while last in moves:
-            last = moves[last]
-        full[last] = first
-    return ir.Permute(tuple(full), tuple(full.values()), line)

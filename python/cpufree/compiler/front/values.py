@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.operations import Kind
+from cpufree.compiler.operations import KINDS, Kind, python_kind
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Host:
     """An object of Python that is known when the program is compiled."""
 
     value: Any
     literal: bool = False
     """The program's text alone says what it is."""
-    name: str = ""
-    """Of the scalar that carries it, once it is needed."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarValue:
-    """A number that is known when the program runs."""
+    """A number that is known when the program runs.
+
+    Where its kind depends on the way taken (operations.kinds_of has several), `tag` is the number
+    of its kind in operations.KINDS.
+    """
 
     expr: ir.Expr
     kind: Kind
+    tag: ir.Expr | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,10 @@ class ArrayValue:
     type: str
     is_view: bool = False
     """It is a field or a part of one: names for it see what is written there later."""
+    is_part: bool = False
+    """It is an array of its own that shows a field, u[:], and not the field itself, u."""
+    unless: tuple[str, ArrayValue] | None = None
+    """A variable and another array: while the variable is 0, this is a copy of that one."""
 
     @property
     def field(self) -> str:
@@ -52,6 +60,7 @@ class TupleValue:
     """A tuple or list."""
 
     items: tuple[Value, ...]
+    is_list: bool = False
 
 
 Value: TypeAlias = "Host | ScalarValue | ArrayValue | TupleValue"
@@ -61,12 +70,74 @@ Value: TypeAlias = "Host | ScalarValue | ArrayValue | TupleValue"
 class Scope:
     """Names of a function that is being lowered."""
 
-    prefix: str
+    own: frozenset[str] = frozenset()
+    """All names that the function assigns: others are those around it."""
     names: dict[str, Value] = field(default_factory=dict)
-    carried: dict[str, str] = field(default_factory=dict)
-    """Names whose value is in a variable of the program: that one's name."""
+    around: dict[str, Host] = field(default_factory=dict)
+    """What is read of names around the function."""
     unbound: dict[str, str] = field(default_factory=dict)
-    """Names that may have no value, and why."""
+    """Names that may have no value, or one of several, and why."""
+
+
+def all_same(a: Value, b: Value) -> bool:
+    """Return whether two values are one, tuples leaf by leaf."""
+    a, b = unpacked(a), unpacked(b)
+    return form(a) == form(b) and all(map(same, leaves(a), leaves(b)))
+
+
+_PLAIN = (bool, int, float, str, bytes, type(None), np.generic, slice, np.dtype, range)
+
+
+def unpacked(value: Value) -> Value:
+    """Return a value in which tuples and lists of the host are TupleValues."""
+    if isinstance(value, Host) and type(value.value) in (tuple, list):
+        items = tuple(unpacked(Host(v, value.literal)) for v in value.value)
+        return TupleValue(items, isinstance(value.value, list))
+    if isinstance(value, TupleValue):
+        return TupleValue(tuple(map(unpacked, value.items)), value.is_list)
+    return value
+
+
+def leaves(value: Value) -> list[Value]:
+    """Return what is in a tuple, and in tuples inside it; of others the value."""
+    if isinstance(value, TupleValue):
+        return [leaf for item in value.items for leaf in leaves(item)]
+    return [value]
+
+
+def with_leaves(value: Value, new: Iterator[Value]) -> Value:
+    """Return a value of the same form with other leaves."""
+    if isinstance(value, TupleValue):
+        return TupleValue(tuple(with_leaves(i, new) for i in value.items), value.is_list)
+    return next(new)
+
+
+def form(value: Value) -> object:
+    """Return what is equal for values whose leaves can be compared one by one."""
+    if isinstance(value, TupleValue):
+        return value.is_list, tuple(map(form, value.items))
+    return None
+
+
+def is_number(value: Value) -> bool:
+    """Return whether a value is a number."""
+    if isinstance(value, Host):
+        return python_kind(value.value) in KINDS
+    return isinstance(value, ScalarValue)
+
+
+def same(a: Value, b: Value) -> bool:
+    """Return whether two leaves are one value, of whatever kind."""
+    if isinstance(a, Host) and isinstance(b, Host):
+        x, y = a.value, b.value
+        alike = type(x) is type(y) and isinstance(x, _PLAIN) and repr(x) == repr(y)
+        return x is y or alike
+    if isinstance(a, ScalarValue) and isinstance(b, ScalarValue):
+        return (a.expr, a.kind, a.tag) == (b.expr, b.kind, b.tag)
+    if isinstance(a, ArrayValue) and isinstance(b, ArrayValue):
+        alike = (a.expr, a.shape, a.is_part) == (b.expr, b.shape, b.is_part)
+        return alike and a.is_view == b.is_view and a.unless == b.unless
+    return False
 
 
 def whole(f: ir.Field) -> ArrayValue:
@@ -140,7 +211,7 @@ def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
         dim, first, step = moves[axis.dim]
         return at(axis, first) if dim == ir.FIXED else _moved(axis, dim, first, step)
 
-    return _with_axes(value, tuple(shape), move)
+    return replace(_with_axes(value, tuple(shape), move), is_part=True)
 
 
 def _with_axes(value: ArrayValue, shape: tuple[int, ...], move: Any) -> ArrayValue:
@@ -163,7 +234,7 @@ def rolled(value: ArrayValue, shift: int, axis: int) -> ArrayValue:
     for read in ir.reads(value.expr):
         if any(a.dim == axis and a.wrap not in (0, n) for a in read.axes):
             raise OutOfRange("np.roll of a part of what np.roll gives is not taken")
-    return replace(_with_axes(value, value.shape, move), is_view=False)
+    return replace(_with_axes(value, value.shape, move), is_view=False, is_part=False)
 
 
 def broadcast(value: ArrayValue, shape: tuple[int, ...]) -> ir.Expr:
