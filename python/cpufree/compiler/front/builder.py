@@ -12,6 +12,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import kinds, values
+from cpufree.compiler.front.distribution import check_distribution
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import (
@@ -323,33 +324,9 @@ class Builder:
             expr = value.expr
         box = values.box_of(read, target.shape)
         expr = self.cast(expr, f.type)
-        self.check_distribution(node, f, box, expr)
+        check_distribution(self, node, f, box, expr)
         if all(span.count for span in box):
             self.out.append(ir.Assign(f.name, box, expr, self.line(node)))
-
-    def check_distribution(
-        self, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
-    ) -> None:
-        """Refuse what would read rows that are not beside those that are written."""
-        for read in ir.reads(expr):
-            of = self.fields[read.field]
-            if not of.distributed:
-                continue
-            if not f.distributed:
-                self.fail(
-                    node,
-                    f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
-                    f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
-                    "axis where k does not), or reduce to a number",
-                )
-            why = far_rows(read.axes[0], box[0], of.shape[0])
-            if why:
-                self.fail(
-                    node,
-                    f"{of.name} is read at {why}",
-                    "rows of the first axis are divided among PEs: read them at a constant "
-                    "distance from those that are written",
-                )
 
     def kept(self, node: ast.AST, value: Value, name: str) -> Value:
         """Return a value that stays what it is now, whatever is written later; views are views."""
@@ -390,7 +367,7 @@ class Builder:
         if anchor is not None:
             over, box = anchor.field, values.box_of(anchor, value.shape)
             expr = values.moved_to_box(expr, anchor)
-            self.check_distribution(node, self.fields[over], box, expr)
+            check_distribution(self, node, self.fields[over], box, expr)
         name = self.new_variable(f"{op}_of", kind)
         self.out.append(ir.Reduce(name, op, over, box, expr, kind, self.line(node)))
         return ir.Scalar(name, kind)
@@ -403,25 +380,6 @@ class Builder:
             if plain and self.fields[read.field].distributed:
                 return read
         return None
-
-
-def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
-    """Return why rows are not at a constant distance from others; "" where they are."""
-    if axis.dim <= ir.FOLDED:
-        return "all rows for each of its rows"
-    if axis.dim not in (ir.FIXED, 0):
-        return "rows that stand for another axis (a transposed array)"
-    if rows.count == 1:
-        return ""
-    if axis.dim == ir.FIXED:
-        return f"row {axis.start} alone for many rows"
-    if axis.wrap and (axis.wrap != n or axis.start or axis.step != 1 or rows.step != 1):
-        return "rows of a part that is rolled along the first axis"
-    if axis.wrap and rows.stop > n:
-        return "rows of a shorter array that is rolled along the first axis"
-    if not axis.wrap and axis.step != rows.step:
-        return f"every {axis.step}th row for every {rows.step}th"
-    return ""
 
 
 def _scalar_kind(given: Sequence[Kind], kind: str) -> Kind:

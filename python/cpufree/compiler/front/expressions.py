@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, kinds, python_numbers, values
+from cpufree.compiler.front import calls, python_numbers, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
 from cpufree.compiler.front.parts import Parts
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
-from cpufree.compiler.operations import BINARY, COMPARE, UNARY, WEAK, Kind, kinds_of, stored
+from cpufree.compiler.operations import BINARY, WEAK, Kind, kinds_of
 
 _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
@@ -23,20 +23,11 @@ _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-_HOST_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-    ast.Not: operator.not_,
-}  # fmt: skip
-_HOST_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
 # x ** y where y is a number of Python's: what NumPy computes for arrays of floats.
 _POWERS = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
 
 
-class Expressions(Parts):
+class Expressions(Conditions, Parts):
     """Evaluates expressions in a scope; adds statements where one reduces."""
 
     def __init__(self, builder: Builder, call_program: Callable[..., Value]) -> None:
@@ -76,7 +67,7 @@ class Expressions(Parts):
         more = 0
         for length, value in found:
             start = length + more
-            written = _written(b.out[start:])
+            written = fields_written(b.out[start:])
             if any(_depends(leaf, written) for leaf in values.leaves(value)):
                 later = b.out[start:]
                 del b.out[start:]
@@ -110,7 +101,7 @@ class Expressions(Parts):
         if node.id in scope.unbound:
             self.builder.fail(
                 node,
-                f"{node.id} may have no value here: {scope.unbound[node.id]}",
+                f"{node.id} {scope.unbound[node.id]}",
                 f"give {node.id} a value of one kind before, or use another name",
                 by_join=True,
             )
@@ -164,7 +155,7 @@ class Expressions(Parts):
 
     def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         """Return what an operator gives."""
-        if _plain(left) and _plain(right):
+        if is_plain(left) and is_plain(right):
             return self.on_host(node, _HOST_BINARY.get(op), left, right)
         if isinstance(left, TupleValue) or isinstance(right, TupleValue):
             return self._of_tuples(node, op, left, right)
@@ -238,180 +229,8 @@ class Expressions(Parts):
             )
         return self.builder.elementwise(node, name, list(operands))
 
-    def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Value:
-        negates = isinstance(node.op, ast.Not)
-        value = self.test(node.operand, scope) if negates else self.eval(node.operand, scope)
-        if negates and isinstance(value, TupleValue):
-            return Host(not value.items, literal=True)
-        if _plain(value):
-            return self.on_host(node, _HOST_UNARY[type(node.op)], value)
-        operand = self.builder.operand(node, value)
-        if isinstance(node.op, ast.Not) and isinstance(operand, ArrayValue):
-            self.builder.fail(
-                node,
-                "not of an array is ambiguous",
-                "write ~a or np.logical_not(a) for each point, or np.any, np.all for one answer",
-            )
-        if negates:
-            return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
-        return self.builder.elementwise(node, UNARY[type(node.op)], [operand])
-
-    def _compare(self, node: ast.Compare, scope: Scope) -> Value:
-        parts = self.in_order([node.left, node.comparators[0]], scope)
-        result = self._comparison(node, node.ops[0], *parts)
-        for op, more in zip(node.ops[1:], node.comparators[1:], strict=True):
-            if isinstance(result, Host) and not result.value:
-                return result
-            parts = [parts[-1], self._only_if_needed(more, scope)]
-            one = self._comparison(node, op, *parts)
-            if isinstance(one, ArrayValue) or isinstance(result, ArrayValue):
-                self.builder.fail(
-                    node,
-                    "a chain of comparisons of arrays is ambiguous",
-                    "write (a < b) & (b < c)",
-                )
-            result = one if isinstance(result, Host) else self._joined(node, False, [result, one])
-        return result
-
-    def _only_if_needed(self, node: ast.expr, scope: Scope, truth: bool = False) -> Value:
-        """Return what an expression stands for that Python may not evaluate."""
-        before = len(self.builder.out)
-        value = self._part(node, scope, truth)
-        if _written(self.builder.out[before:]):
-            self.builder.fail(
-                node,
-                "this writes into an array, and the run decides whether it is evaluated",
-                "call it in a statement before, or in an if",
-            )
-        return value
-
-    def _part(self, node: ast.expr, scope: Scope, truth: bool) -> Value:
-        if truth and isinstance(node, ast.BoolOp):
-            return self._boolop(node, scope, True)
-        return self.eval(node, scope)
-
-    def _comparison(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
-        left, right = _as_host(left), _as_host(right)
-        if isinstance(op, ast.Is | ast.IsNot):
-            none = [isinstance(v, Host) and v.value is None for v in (left, right)]
-            if not all(isinstance(v, Host) for v in (left, right)) and any(none):
-                return Host(isinstance(op, ast.IsNot), literal=True)
-        if _plain(left) and _plain(right):
-            return self.on_host(node, _HOST_COMPARE[type(op)], left, right)
-        if type(op) not in COMPARE:
-            self.builder.fail(
-                node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"
-            )
-        operands = [self.builder.operand(node, left), self.builder.operand(node, right)]
-        return self.builder.elementwise(node, COMPARE[type(op)], operands)
-
-    def test(self, node: ast.expr, scope: Scope) -> Value:
-        """Return something of the truth of an expression."""
-        return self._part(node, scope, True)
-
-    def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
-        """Return the first operand that decides, as Python does, else the last one."""
-        ends = isinstance(node.op, ast.Or)  # the truth that decides
-        rest: list[Value] = []
-        for part in node.values:
-            evaluated = self._only_if_needed if rest else self._part
-            value = evaluated(part, scope, truth_alone)
-            known = self.known_truth(value)
-            if known is None:
-                rest.append(value)
-            elif known == ends or part is node.values[-1]:
-                rest.append(value)
-                break
-        if truth_alone and len(rest) > 1:
-            rest = [ScalarValue(self.truth(node, value), "truth") for value in rest]
-        return rest[0] if len(rest) == 1 else self._joined(node, ends, rest)
-
-    def known_truth(self, value: Value) -> bool | None:
-        """Return the truth of a value that is known beforehand."""
-        if isinstance(value, TupleValue):
-            return bool(value.items)
-        if isinstance(value, Host) and not (
-            isinstance(value.value, np.ndarray) and value.value.size != 1
-        ):
-            return bool(value.value)
-        return None
-
-    def _joined(self, node: ast.AST, ends: bool, parts: list[Value]) -> Value:
-        """Return a or b (`ends`), a and b of numbers: one of the operands."""
-        *before, result = parts
-        for part in reversed(before):
-            test = self.truth(node, part)
-            self.truth(node, result)  # a number
-            rest = self.builder.operand(node, result).expr
-            result = self.choice(node, test, *((part, result) if ends else (result, part)))
-            if result.expr.type == "bool":
-                joined = ir.Op("py_or" if ends else "py_and", (test, rest), "bool")
-                result = replace(result, expr=joined)
-        return result
-
-    def choice(self, node: ast.AST, test: ir.Expr, yes: Value, no: Value) -> ScalarValue:
-        """Return one of two numbers, of the kind that it has; the other one is not evaluated."""
-        a, b = self.builder.operand(node, yes), self.builder.operand(node, no)
-        assert isinstance(a, ScalarValue) and isinstance(b, ScalarValue)
-        kind = kinds.either([a.kind, b.kind])
-        if not (kinds.keeps_value(a, kind) and kinds.keeps_value(b, kind)):
-            self.builder.fail(
-                node,
-                f"this is {kinds.words(a.kind)} or {kinds.words(b.kind)}, which the run decides",
-                "convert both to one type: float(...)",
-            )
-        args = (test, *(self.builder.cast(o.expr, stored(kind)) for o in (a, b)))
-        tag = None
-        if len(kinds_of(kind)) > 1:
-            tag = ir.Op("where", (test, kinds.tag_of(a), kinds.tag_of(b)), "int64")
-        return ScalarValue(ir.Op("where", args, stored(kind)), kind, tag)
-
-    def truth(self, node: ast.AST, value: Value) -> ir.Expr:
-        """Return a scalar as a condition."""
-        if isinstance(value, TupleValue):
-            return ir.Literal(bool(value.items), "bool")
-        operand = self.builder.operand(node, value)
-        if isinstance(operand, ArrayValue):
-            self.builder.fail(
-                node,
-                "the truth of an array is ambiguous",
-                "write & and | for each point, or np.any, np.all for one answer",
-            )
-        if operand.expr.type == "bool":
-            return operand.expr
-        zero = ir.Literal(0, operand.expr.type)
-        return ir.Op("not_equal", (operand.expr, zero), "bool")
-
-    def _ifexp(self, node: ast.IfExp, scope: Scope) -> Value:
-        condition = self.test(node.test, scope)
-        known = self.known_truth(condition)
-        if known is not None:
-            return self.eval(node.body if known else node.orelse, scope)
-        self.builder.fail(
-            node,
-            "a choice by a value of the run inside an expression is not taken",
-            "write np.where(condition, a, b), or an if statement",
-        )
-
     def _call(self, node: ast.Call, scope: Scope) -> Value:
         return calls.call(self, node, scope)
-
-
-def _as_host(value: Value) -> Value:
-    """Return a tuple of values that are known beforehand as an object of Python."""
-    if not isinstance(value, TupleValue):
-        return value
-    items = [_as_host(item) for item in value.items]
-    known = [item.value for item in items if isinstance(item, Host)]
-    if len(known) < len(items):
-        return value
-    literal = all(isinstance(item, Host) and item.literal for item in items)
-    return Host(known if value.is_list else tuple(known), literal)
-
-
-def _written(out: list[ir.Statement]) -> set[str]:
-    """Return the fields that statements write."""
-    return ir.touched_fields(tuple(out))
 
 
 def _depends(value: Value, written: set[str]) -> bool:
@@ -427,13 +246,6 @@ def fields_read(expr: ir.Expr) -> set[str]:
     for child in ir.children(expr):
         found |= fields_read(child)
     return found
-
-
-def _plain(value: Value) -> bool:
-    """Return whether Python itself can compute with a value beforehand."""
-    return isinstance(value, Host) and not (
-        isinstance(value.value, np.ndarray) and value.value.ndim > 0
-    )
 
 
 def _named(node: ast.AST) -> str:

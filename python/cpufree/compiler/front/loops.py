@@ -293,7 +293,10 @@ def _in_turn(
         if isinstance(flow, Returned):
             b.fail(node, "a return in a loop that a break may leave", "return at the end")
         if flow is None or not flow.by_run:
-            frame.exits.insert(0, end_here(lowering, frame.names, "the loop may end before"))
+            frame.exits.insert(
+                0,
+                end_here(lowering, frame.names, "the loop may end before"),
+            )
             b.out.append(ir.Break())
         made, b.out = b.out, outer
         b.out.append(ir.Loop(tuple(made), b.line(node)))
@@ -347,7 +350,13 @@ def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
         part, flow = _lower_body(lowering, body)
         if flow is None:
             outer, b.out = b.out, part
-            ends.append(end_here(lowering, names, "only one way through the if may assign it"))
+            ends.append(
+                end_here(
+                    lowering,
+                    names,
+                    "only one way through the if may assign it",
+                )
+            )
             b.out = outer
         parts.append(tuple(part))
     b.out.append(ir.If(test, parts[0], parts[1], b.line(node)))

@@ -36,6 +36,7 @@ from cpufree.compiler.front.values import (
 )
 from cpufree.compiler.operations import Kind, kinds_of, stored
 
+NO_VALUE = "may have no value here: "
 Leaf: TypeAlias = "tuple[str, int]"
 """A name, and the number of a leaf of its value."""
 
@@ -77,7 +78,7 @@ def end_here(lowering: Lowers, names: list[str], why: str) -> End:
     end = End(
         Join(),
         {name: unpacked(scope.names[name]) for name in names if name in scope.names},
-        {name: scope.unbound.get(name, why) for name in names},
+        {name: scope.unbound.get(name, NO_VALUE + why) for name in names},
         frozenset(fixed),
     )
     lowering.builder.out.append(end.join)  # type: ignore[arg-type]
@@ -188,7 +189,7 @@ class Meeting:
         where = "on one way", "on another"
         if self.is_head:
             where = "before the loop", "at the end of a turn"
-        self.lost[name] = f"it is {_words(one)} {where[0]} and {_words(other)} {where[1]}"
+        self.lost[name] = f"is {_words(one)} {where[0]} and {_words(other)} {where[1]}"
 
     # --- storage ---
 
@@ -205,12 +206,12 @@ class Meeting:
             there, has = b.fields[to], b.fields[here]
             if (there.shape, there.type) != (has.shape, has.type):
                 return self._lose(
-                    name, f"it changes from {there.type} {there.shape} to {has.type} {has.shape}"
+                    name, f"changes from {there.type} {there.shape} to {has.type} {has.shape}"
                 )
             if to in claims or here in claims.values():
                 return self._lose(name, _SHARED, copyable=to in end.fixed)
             if to != here and ("constant" in (there.role, has.role) or not end.may_move):
-                return self._lose(name, "it is another array on one way than on another")
+                return self._lose(name, "is another array on one way than on another")
             claims[to], of_name[to] = here, name
         end.moved = {}
         moves = {to: here for to, here in claims.items() if to != here}
@@ -250,8 +251,8 @@ class Meeting:
                 out.append(ir.Permute(tuple(end.moved.values()), tuple(end.moved), line))
 
 
-_SHARED = "it is the array of another name on one way, and not on another"
-_OF_CALLER = "it is the caller's array on one way, and an array of the program's own on another"
+_SHARED = "is the array of another name on one way, and not on another"
+_OF_CALLER = "is the caller's array on one way, and an array of the program's own on another"
 
 
 def _fields_seen(leaf: Value, may_change: bool) -> Iterator[str]:

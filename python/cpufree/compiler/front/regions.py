@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import kinds
-from cpufree.compiler.front.meeting import End, Join, Leaf, Meeting, end_here
+from cpufree.compiler.front.meeting import NO_VALUE, End, Join, Leaf, Meeting, end_here
 from cpufree.compiler.front.protocols import Lowers
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -69,7 +69,7 @@ class Region(Frame):
         self.kinds: dict[Leaf, Kind] = {}
         self.copied: set[str] = set()
         if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-            self.lost[node.target.id] = "the loop may have no turn"
+            self.lost[node.target.id] = f"{NO_VALUE}the loop may have no turn"
 
     def run(self, body: Callable[[], tuple[ir.Statement, ...]]) -> tuple[ir.Statement, ...]:
         """Lower the body until what its head stands for stays; return its statements."""
@@ -122,7 +122,7 @@ class Region(Frame):
                 assert isinstance(number, ScalarValue)
                 if not kinds.keeps_value(number, kind):
                     self.lost[name] = (
-                        f"it is {kinds.words(number.kind)} before the loop and "
+                        f"is {kinds.words(number.kind)} before the loop and "
                         f"{kinds.words(kind)} in it"
                     )
 
@@ -183,7 +183,7 @@ class Region(Frame):
         if before is not None and not certain:
             why = "the loop that assigns it may have no turn"
             entry = {**self.entry, **self.head}
-            unbound = dict.fromkeys(self.names, why)
+            unbound = dict.fromkeys(self.names, NO_VALUE + why)
             ends.insert(0, End(before, entry, unbound, may_move=False))
         set_names(self.lowering, self.node, self.names, ends, self.head, self.variables)
 

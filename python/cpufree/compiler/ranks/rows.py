@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.builder import far_rows
+from cpufree.compiler.front.distribution import far_rows
 from cpufree.compiler.passes.accesses import elements
 from cpufree.compiler.passes.rows import Work, row_offset
 
