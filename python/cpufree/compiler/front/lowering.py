@@ -198,24 +198,12 @@ class _Lowering:
             self.builder.fail(
                 target, "this is no array that can be written", "write into an array or a slice"
             )
-        view = (
-            self.expressions.part(target, base, self.scope)
-            if not _all_whole(self.expressions, target, base, self.scope)
-            else self._point(target, base)
-        )
+        view = self.expressions.part(target, base, self.scope, to_write=True)
         if not isinstance(view, ArrayValue):
             self.builder.fail(
                 target, "this index moves with a value of the run", "write all rows at once"
             )
         return view
-
-    def _point(self, target: ast.Subscript, base: ArrayValue) -> ArrayValue:
-        items = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        index = [int(self.expressions.host(i, self.scope, "this index")) for i in items]
-        try:
-            return values.sliced(base, list(index))
-        except values.OutOfRange as error:
-            self.builder.fail(target, str(error), "correct the index")
 
     def bind(self, node: ast.AST, name: str, value: Value) -> None:
         """Bind a name."""
@@ -324,15 +312,6 @@ class _Lowering:
                     "names change places with an argument, and then stand for new arrays",
                     "begin with a copy of the argument: .copy()",
                 )
-
-
-def _all_whole(e: Expressions, target: ast.Subscript, base: ArrayValue, scope: Scope) -> bool:
-    """Return whether an index is of one point, known beforehand."""
-    items = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    if len(items) != len(base.shape) or any(isinstance(i, ast.Slice) for i in items):
-        return False
-    found = [e.eval(i, scope) for i in items]
-    return all(isinstance(f, Host) and isinstance(f.value, int | np.integer) for f in found)
 
 
 def _variables_of(value: Value | None) -> list[str]:

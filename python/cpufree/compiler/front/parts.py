@@ -22,6 +22,7 @@ class Parts:
     eval: Callable[[ast.expr, Scope], Value]
     host: Callable[[ast.expr, Scope, str], Any]
     on_host: Callable[..., Value]
+    settled: Callable[[ast.AST, list[tuple[int, Value]]], list[tuple[int, Value]]]
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         base = self.eval(node.value, scope)
@@ -43,11 +44,12 @@ class Parts:
         return TupleValue(found) if isinstance(found, tuple) else found
 
     def part(
-        self, node: ast.Subscript, array: ArrayValue, scope: Scope
+        self, node: ast.Subscript, array: ArrayValue, scope: Scope, to_write: bool = False
     ) -> ArrayValue | ScalarValue:
-        """Return the part of an array that an index says."""
+        """Return the part of an array that an index says; `to_write`: of one point, too, a view."""
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         index: list[int | slice | None] = []
+        start = len(self.builder.out)
         for item in items:
             found = self._index(item, array, scope, len(items))
             if isinstance(found, ScalarValue):
@@ -57,13 +59,13 @@ class Parts:
                 index += [slice(None)] * (len(array.shape) - given)
             else:
                 index.append(found)
+        ((_, settled),) = self.settled(node, [(start, array)])
+        assert isinstance(settled, ArrayValue)
         try:
-            result = values.sliced(array, index)
+            result = values.sliced(settled, index)
         except values.OutOfRange as error:
             self.builder.fail(node, str(error), "correct the index")
-        if result.shape:
-            return result
-        return self._point(node, result)
+        return result if result.shape or to_write else self._point(node, result)
 
     def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
         """Return the value at one point, which all PEs get."""
