@@ -23,6 +23,7 @@ from cpufree.errors import EngineError, UnsupportedError
 from cpufree.extension import load_core
 from cpufree.host import read_text, run_tool
 from cpufree.log import logger
+from cpufree.patience import says
 
 SHARED = ("-std=c++20", "-fPIC", "-shared", "-w")
 _PORT = '\n#include "cpufree/engines/cpu_threads/port.cpp"\n'
@@ -184,12 +185,13 @@ def _compile(what: str, command: list[str], text: str) -> bytes:
         source, made = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
         source.write_text(text)
         try:
-            done = subprocess.run(
-                [*command, str(source), "-o", str(made)],
-                capture_output=True,
-                text=True,
-                timeout=_LIMIT,
-            )
+            with says(f"compiling {what}; it is kept, so that later calls do not wait"):
+                done = subprocess.run(
+                    [*command, str(source), "-o", str(made)],
+                    capture_output=True,
+                    text=True,
+                    timeout=_LIMIT,
+                )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EngineError(f"the C++ compiler does not run: {error}") from None
         if done.returncode:

@@ -161,9 +161,7 @@ def test_program_outside_the_language_is_refused_at_its_place(case: Any) -> None
 
 
 def test_names_that_would_share_storage_are_refused() -> None:
-    with pytest.raises(
-        ProgramError, match="b is the array of another name"
-    ):
+    with pytest.raises(ProgramError, match="b is the array of another name"):
         aliases.lower(U.copy(), U.copy(), 200)
 
 

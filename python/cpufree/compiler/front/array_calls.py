@@ -40,7 +40,7 @@ def reduction(op: str) -> Callable[[Call], Value]:
                     "a reduction along some axes is outside the language of programs",
                     "reduce over all points: np.sum(a)",
                 )
-        c.done()
+        c.done(1)
         return reduced(c, op, operand)
 
     return handle
@@ -90,7 +90,7 @@ def _sum(builder: Builder, node: ast.AST, array: ArrayValue, kind: str) -> ir.Ex
 def norm(c: Call) -> Value:
     """np.linalg.norm of all points."""
     array, order = c.array(), c.take("ord", 1)
-    c.done()
+    c.done(2)
     if not array.type.startswith("float"):
         array = ArrayValue(c.e.builder.cast(array.expr, "float64"), array.shape, "float64")
     if order is not None and (order != np.inf or len(array.shape) != 1):
@@ -112,7 +112,7 @@ def create(c: Call) -> Value:
     fill: Any = c.take("fill_value", 1) if fills else float(name.startswith("ones"))
     dtype = c.take("dtype", 2 if fills else 1)
     c.keywords.pop("order", None)
-    c.done()
+    c.done(3)
     if like:
         model = c.e.builder.operand(c.node, first if isinstance(first, ArrayValue) else Host(first))
         if not isinstance(model, ArrayValue):
@@ -147,13 +147,13 @@ def _shape(c: Call, shape: Any) -> tuple[int, ...]:
 def copy(c: Call) -> Value:
     """np.copy: a new array."""
     c.keywords.pop("order", None)
-    c.done()
+    c.done(1)
     return c.e.builder.materialise(c.node, "copy", c.array())
 
 
 def copyto(c: Call) -> Value:
     """np.copyto: writes into an array."""
-    c.done()
+    c.done(2)
     target = c.array()
     if not target.is_view:
         c.fail("np.copyto writes into an array", "pass an array or a slice of one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -28,6 +29,7 @@ from cpufree.errors import ProgramError
 from cpufree.text import counted
 
 _MOST_DIMS = 4
+_MOST_POINTS = 2**48
 
 
 class RankGrew(Exception):
@@ -114,6 +116,10 @@ class Builder:
                 node,
                 f"{name} has {counted(len(shape), 'dimension')}",
                 "give arrays of 1 to 3 dimensions, with a batch dimension before them if needed",
+            )
+        if math.prod(shape) >= _MOST_POINTS:
+            self.fail(
+                node, f"{name} of shape {tuple(shape)} has no room anywhere", "make it smaller"
             )
         if len(shape) > self.rank:
             raise RankGrew(len(shape))

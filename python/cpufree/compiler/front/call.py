@@ -18,6 +18,7 @@ from cpufree.compiler.front.values import (
     unpacked,
 )
 from cpufree.compiler.operations import PURE, stored
+from cpufree.text import counted
 
 
 class Call:
@@ -47,8 +48,10 @@ class Call:
             return otherwise
         return value.value if isinstance(value, Host) else value
 
-    def done(self) -> None:
-        """Refuse what has not been taken."""
+    def done(self, most: int) -> None:
+        """Refuse what has not been taken, and more than so many arguments by position."""
+        if len(self.args) > most:
+            self.fail(f"this function takes {counted(most, 'argument')} here", "give no more")
         for name in self.keywords:
             self.fail(f"the argument {name} of this function is not taken", f"leave {name} out")
 
@@ -80,7 +83,8 @@ def beforehand(c: Call) -> Value:
     f = c.function
     name = getattr(f, "__name__", repr(f))
     module = (getattr(f, "__module__", "") or "").split(".")[0]
-    known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum)
+    known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum, slice)
+    known = known or (isinstance(f, type) and issubclass(f, np.generic))
     if not (known or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
         advice = (
             "put @cpufree.program above its def"

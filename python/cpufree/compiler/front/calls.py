@@ -85,7 +85,7 @@ def _ufunc(c: Call) -> Value:
         return beforehand(c)
     name = _UFUNC_NAMES.get(f) or _MATH[f]
     out = c.keywords.pop("out", None)
-    c.done()
+    c.done(4)
     operands = [c.operand(k) for k in range(len(c.args))]
     count = UFUNCS[name].nin
     if len(operands) == count + 1 and out is None:
@@ -111,7 +111,7 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
     def handle(c: Call) -> Value:
         if on_host(c):
             return beforehand(c)
-        c.done()
+        c.done(2)
         if len(c.args) != 2 or any(isinstance(c.operand(k), ArrayValue) for k in (0, 1)):
             c.fail(
                 f"Python's {name} takes two numbers here",
@@ -130,14 +130,13 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
 def _convert_number(c: Call) -> Value:
     """float(x), int(x), bool(x), np.float64(x) and so on."""
     if on_host(c):
-        if c.function in _TYPES:
-            value = c.args[0].value if c.args and isinstance(c.args[0], Host) else 0
-            literal = isinstance(c.args[0], Host) and c.args[0].literal if c.args else True
-            return Host(c.function(value), literal=literal)
         return beforehand(c)
+    c.done(1)
     operand = c.operand()
     if c.function in _TYPES:
         kind = _TYPES[c.function]
+        if isinstance(operand, ArrayValue) and operand.type == kind:
+            return operand  # as NumPy does
         if isinstance(operand, ArrayValue):
             return ArrayValue(c.e.builder.cast(operand.expr, kind), operand.shape, kind)
         return ScalarValue(c.e.builder.cast(operand.expr, kind), kind)
@@ -176,7 +175,7 @@ def _where(c: Call) -> Value:
 def _clip(c: Call) -> Value:
     low, high = c.take("a_min", 1), c.take("a_max", 2)
     low, high = c.keywords.pop("min", low), c.keywords.pop("max", high)
-    c.done()
+    c.done(3)
     result: ScalarValue | ArrayValue = c.array()
     for name, bound in (("maximum", low), ("minimum", high)):
         if bound is not None:
@@ -189,7 +188,7 @@ def _clip(c: Call) -> Value:
 def _roll(c: Call) -> Value:
     array = c.array()
     shift, axis = c.take("shift", 1), c.take("axis", 2)
-    c.done()
+    c.done(3)
     if axis is None and len(array.shape) == 1:
         axis = 0
     if axis is None:
@@ -212,6 +211,7 @@ def _roll(c: Call) -> Value:
 def _abs(c: Call) -> Value:
     if on_host(c):
         return beforehand(c)
+    c.done(1)
     return c.e.builder.elementwise(c.node, "absolute", [c.operand()])
 
 
@@ -226,6 +226,8 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         )
     c = Call(e, node, scope, name)
     c.args.insert(0, owner)
+    if name in ("item", "fill"):
+        c.done(1 if name == "item" else 2)
     if name == "copy":
         return copy(c)
     if name == "item":
@@ -242,7 +244,9 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         return ScalarValue(e.builder.cast(operand.expr, stored(kind)), kind)
     if name == "astype":
         dtype = c.take("dtype", 1)
-        c.done()
+        c.done(2)
+        if dtype is None:
+            c.fail("astype takes a type", "write .astype(np.float64)")
         array, kind = c.array(), dtype_of(c, dtype)
         return ArrayValue(e.builder.cast(array.expr, kind), array.shape, kind)
     if name == "fill":

@@ -49,12 +49,15 @@ class Parts:
         """Return the part of an array that an index says; `to_write`: of one point, too, a view."""
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         index: list[int | slice | None] = []
-        start = len(self.builder.out)
+        start, has_ellipsis = len(self.builder.out), False
         for item in items:
             found = self._index(item, array, scope, len(items))
             if isinstance(found, ScalarValue):
                 return found
             if found is Ellipsis:
+                if has_ellipsis:
+                    self.builder.fail(node, "an index has one ellipsis at most", "write : instead")
+                has_ellipsis = True
                 given = sum(not _is_new_axis(i) for i in items) - 1
                 index += [slice(None)] * (len(array.shape) - given)
             else:
