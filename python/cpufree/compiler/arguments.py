@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Mapping, Set
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy.typing as npt
 
 from cpufree import device_arrays
 from cpufree.compiler import ir
-from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.lowering import Lowered, Outside
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import KINDS
 from cpufree.errors import InvalidInputError
@@ -59,8 +61,10 @@ class Arguments:
         bound.apply_defaults()
         return cls(name, dict(bound.arguments))
 
-    def check(self, program: ir.Program) -> None:
-        """Refuse arrays that are written and cannot be, or that overlap one another.
+    def check(self, program: ir.Program, outside: Outside = MappingProxyType({})) -> None:
+        """Refuse arrays that are written and cannot be, or that overlap others that are read.
+
+        `outside` has the arrays that are no arguments.
 
         Raises:
             InvalidInputError: with the name of the array.
@@ -70,12 +74,29 @@ class Arguments:
                 raise InvalidInputError(
                     f"{self.name} writes into {key}, which is read-only: pass a copy"
                 )
+            if key not in self.on_gpu and overlaps_itself(self.arrays[key]):
+                raise InvalidInputError(
+                    f"{self.name} writes into {key}, of which several points share memory, so that "
+                    "the result hangs on the order: pass a copy"
+                )
+            self._check_outside(key, program, outside)
             for other in self.arrays:
                 if other != key and self._overlap(key, other):
                     raise InvalidInputError(
                         f"{self.name} writes into {key}, which shares memory with {other}: pass a "
                         "copy of one of them"
                     )
+
+    def _check_outside(self, key: str, program: ir.Program, outside: Outside) -> None:
+        """Refuse an array that is written where the program reads its memory by another name."""
+        for field, (text, array) in outside.items():
+            if key in self.on_gpu or not np.shares_memory(self.arrays[key], array):
+                continue
+            if field in _fields_read(program):
+                raise InvalidInputError(
+                    f"{self.name} writes into {key}, which shares memory with {text}, which it "
+                    "reads: pass a copy of one of them"
+                )
 
     def _overlap(self, one: str, other: str) -> bool:
         """Return whether two arrays share memory."""
@@ -147,6 +168,40 @@ class Arguments:
     ) -> Any:
         """Return what the call returns: the caller's arrays as they are, new ones as arrays."""
         return _returned(self, lowered.result, arrays, scalars)
+
+
+def overlaps_itself(array: Array) -> bool:
+    """Return whether two points of an array share memory."""
+    reach = array.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True)):
+        if n > 1 and stride < reach:
+            break
+        reach += stride * (n - 1)
+    else:
+        return False
+    # Strides that interlace may yet be fit: all points have a place of their own.
+    places = np.zeros((), np.int64)
+    for stride, n in zip(array.strides, array.shape, strict=True):
+        places = places[..., None] + stride * np.arange(n)
+    return bool((np.diff(np.sort(places.ravel())) < array.itemsize).any())
+
+
+def _fields_read(program: ir.Program) -> set[str]:
+    """Return the names of the fields whose points a program reads."""
+    found: set[str] = set()
+
+    def look(part: Any) -> None:
+        if isinstance(part, ir.Read | ir.Element):
+            found.add(part.field)
+        if dataclasses.is_dataclass(part):
+            for f in dataclasses.fields(part):
+                look(getattr(part, f.name))
+        elif isinstance(part, tuple):
+            for item in part:
+                look(item)
+
+    look(program.body)
+    return found
 
 
 def _as_array(program: str, name: str, value: Any) -> Array | None:

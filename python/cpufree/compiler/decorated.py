@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from pickle import PicklingError
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -66,6 +69,8 @@ class Program:
     """A function whose calls run as one persistent kernel, with the results of NumPy."""
 
     is_cpufree_program = True
+    receiver: tuple[Any, ...] = ()
+    """The object whose method this is: the first argument of all calls."""
     engine = property(lambda self: self._last.engine, doc="Engine of the last call.")
     pes = property(lambda self: self._last.pes, doc="PEs of the last call.")
     devices = property(
@@ -81,15 +86,55 @@ class Program:
         self.signature = inspect.signature(function)
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
         self.__wrapped__ = function
         self._last = LastCall()
         self._kernels: dict[str, Kernel] = {}
         self._remembered = Remembered(self.source, lower)
         self._gpu_runs: dict[tuple[Any, ...], Runner] = {}
 
+    def __get__(self, instance: Any, owner: Any = None) -> Program:
+        """Return the program as a method of an object: functions are bound so, too."""
+        return self if instance is None or self.receiver else self._bound(instance)
+
+    def _bound(self, instance: Any) -> Program:
+        bound = object.__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound.receiver = (instance,)
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Let pickle and copy.deepcopy take a program by its name, as they take functions."""
+        if self.receiver:
+            return getattr, (self.receiver[0], self.function.__name__)
+        found: Any = sys.modules.get(self.function.__module__)
+        for part in self.function.__qualname__.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return str(self.function.__qualname__)
+        if found is self.function:
+            return type(self), (found,)
+        raise PicklingError(
+            f"{self.function.__qualname__} of {self.function.__module__} is not this program, so "
+            "other processes cannot find it: programs are sent by name; define it at the top of a "
+            "module"
+        )
+
+    def __copy__(self) -> Program:
+        """Return the program itself: functions are copied so, too."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
+        """Return the program itself; of a method, that of a copy of its object."""
+        return self._bound(deepcopy(self.receiver[0], memo)) if self.receiver else self
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        return Arguments.of(self.signature, self.name, (*self.receiver, *args), kwargs)
+
     def lower(self, *args: Any, **kwargs: Any) -> ir.Program:
         """Return the intermediate representation for the types of these arguments."""
-        return self._lowered(Arguments.of(self.signature, self.name, args, kwargs)).program
+        return self._lowered(self._arguments(args, kwargs)).program
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return what a call with these arguments would do, and why; nothing is run."""
@@ -101,7 +146,7 @@ class Program:
 
     def _on_gpus(self, pes: int, args: Any, kwargs: Any) -> tuple[str, ...]:
         """Return what a call would do on GPUs: those here, or H100s."""
-        lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs))
+        lowered = self._lowered(self._arguments(args, kwargs))
         kept = returned_fields(lowered.result)
         groups = grid_groups(lowered.program, kept)
         here = [gpu["index"] for gpu in load_core().gpus()][:pes]
@@ -110,9 +155,9 @@ class Program:
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
-        arguments = Arguments.of(self.signature, self.name, args, kwargs)
+        arguments = self._arguments(args, kwargs)
         lowered = self._lowered(arguments)
-        arguments.check(lowered.program)
+        arguments.check(lowered.program, lowered.outside)
         arguments.to_host()
         with np.errstate(all="ignore"):
             arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
@@ -187,9 +232,9 @@ class Program:
         named = env.engine if engine == "auto" else engine
         team = team_for(named, asked) if named == "cpu_processes" else None
         with nullcontext() if team is None else team.working():
-            arguments = Arguments.of(self.signature, self.name, args, kwargs or {})
+            arguments = self._arguments(args, kwargs or {})
             lowered = self._lowered(arguments)
-            arguments.check(lowered.program)
+            arguments.check(lowered.program, lowered.outside)
             laps.lap("lower")
             work = ProgramWork(lowered.program, min(arguments.on_gpu, default=""))
             where = place(work, asked, env, arguments.near, team)
@@ -218,7 +263,9 @@ class Program:
         `values` are those of its constants, and of its scalars.
         """
         engine, watch = runner.engine, Watch(progress)
-        self._last = last = LastCall(engine.name, runner.layout.pes, list(engine.devices))
+        last = self._last  # that of all programs that are bound to objects, too
+        last.engine, last.pes, last.devices = engine.name, runner.layout.pes, list(engine.devices)
+        last.timings = {}
         with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
             ran = runner.run(given, *values, seconds, watch, laps)
         last.timings = {**laps.seconds, "kernel": ran.seconds}
@@ -305,7 +352,7 @@ def program(function: Callable[..., Any]) -> Program:
     Raises
     ------
     InvalidInputError
-        It is no def, or its text is not to be had.
+        It is no def, another decorator has wrapped it, or its text is not to be had.
     ProgramError
         When called: something is outside the language. The message has file, line and a caret.
 
@@ -319,4 +366,6 @@ def program(function: Callable[..., Any]) -> Program:
     -----
     After the compiler of Baydamirli (2023), Autonomous Execution for Multi-GPU Systems.
     """
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(Program(function.__func__))  # type: ignore[return-value]
     return Program(function)

@@ -49,6 +49,8 @@ class Builder:
         self.fields: dict[str, ir.Field] = {}
         self.data: dict[str, Any] = {}
         """Of constants: the array."""
+        self.outside: dict[str, str] = {}
+        """Of constants: what the program calls them."""
         self.scalars: dict[str, tuple[str, Any]] = {}
         """Type and value by name."""
         self.variables: dict[str, str] = {}
@@ -93,7 +95,7 @@ class Builder:
     def line(self, node: ast.AST) -> int:
         """Return the number of a node's line, and remember its text."""
         number = self.source.line_of(node)
-        self.lines[str(number)] = self.source.lines[number - self.source.first_line].strip()
+        self.lines[str(number)] = self.source.lines[number - 1].strip()
         return number
 
     # --- names, fields, scalars ---
@@ -166,6 +168,7 @@ class Builder:
                 node, "constant", host.value.shape, host.value.dtype.name, "constant"
             )
             self.data[array.field] = host.value
+            self.outside[array.field] = host.text or "an array from outside"
             found = self._hosts[id(host.value)] = (host.value, array)
         return found[1]
 
@@ -310,7 +313,8 @@ class Builder:
         if f.role == "constant":
             self.fail(
                 node,
-                "this array is a constant of the program, which it may not write",
+                f"{self.outside[f.name]} is no argument of the program, which may not write into "
+                "it",
                 "pass the array as an argument, or write into a copy (.copy())",
             )
         if isinstance(value, ArrayValue):
@@ -341,6 +345,8 @@ class Builder:
             return TupleValue(items, value.is_list)
         if isinstance(value, ArrayValue) and not value.is_view:
             return self.materialise(node, name, value)
+        if isinstance(value, Host) and value.is_own:
+            return self.materialise(node, name, self.constant(node, value))
         if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
             made = self.number(self.new_number(self.prefix + name, value.kind), value.kind)
             self.out += self.set_number(node, made, value)

@@ -92,9 +92,8 @@ def beforehand(c: Call) -> Value:
             else ("docs/compiler.md has the list of functions")
         )
         c.fail(f"{name} is outside the language of programs", advice)
-    plain: list[Any] = []
-    for value in (*c.args, *c.keywords.values()):
-        plain.append(_plain(c, value, name))
+    given: dict[int, Any] = {}
+    plain = [_plain(c, value, name, given) for value in (*c.args, *c.keywords.values())]
     try:
         result = f(
             *plain[: len(c.args)], **dict(zip(c.keywords, plain[len(c.args) :], strict=True))
@@ -102,15 +101,30 @@ def beforehand(c: Call) -> Value:
     except Exception as error:
         c.fail(f"{type(error).__name__}: {error}", "that is what Python says of this call")
     if isinstance(result, tuple | list) and any(isinstance(r, np.ndarray) for r in result):
-        return TupleValue(tuple(Host(r) for r in result))
-    return Host(result, literal=all(isinstance(a, Host) and a.literal for a in c.args))
+        return TupleValue(tuple(_result(r, given) for r in result))
+    literal = all(isinstance(a, Host) and a.literal for a in c.args)
+    return _result(result, given, literal)
 
 
-def _plain(c: Call, value: Value, name: str) -> Any:
+def _result(result: Any, given: dict[int, Any], literal: bool = False) -> Host:
+    """Return what a function of the host gives: a new array is the program's own."""
+    result = given.get(id(result), result)
+    is_array = isinstance(result, np.ndarray) and result.ndim > 0
+    own = is_array and not any(np.may_share_memory(result, a) for a in given.values())
+    return Host(result, literal=literal, is_own=own)
+
+
+def _plain(c: Call, value: Value, name: str, given: dict[int, Any]) -> Any:
+    """Return an argument for the host; arrays so that they cannot be written (`given`: by id)."""
+    if isinstance(value, Host) and isinstance(value.value, np.ndarray):
+        array = value.value.view()
+        array.flags.writeable = False
+        given[id(array)] = value.value
+        return array
     if isinstance(value, Host):
         return value.value
     if isinstance(value, TupleValue):
-        return tuple(_plain(c, item, name) for item in value.items)
+        return tuple(_plain(c, item, name, given) for item in value.items)
     return c.fail(
         f"{name} of values of the run is outside the language of programs",
         "docs/compiler.md has the list of functions; compute it before the call",

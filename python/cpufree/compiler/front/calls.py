@@ -56,6 +56,8 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     """Return what a call stands for."""
     if isinstance(node.func, ast.Attribute):
         owner = e.eval(node.func.value, scope)
+        if isinstance(owner, Host) and isinstance(owner.value, np.ndarray) and owner.value.ndim:
+            owner = e.builder.constant(node, owner)
         if isinstance(owner, ArrayValue | ScalarValue):
             return _method(e, node, scope, owner)
     function = e.eval(node.func, scope)

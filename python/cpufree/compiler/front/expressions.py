@@ -109,7 +109,7 @@ class Expressions(Conditions, Parts):
             return scope.names[node.id]
         known = self.builder.source.names
         if node.id in known and node.id not in scope.own:
-            return scope.around.setdefault(node.id, Host(known[node.id]))
+            return scope.around.setdefault(node.id, Host(known[node.id], text=node.id))
         self.builder.fail(
             node, f"{node.id} has no value here", f"assign to {node.id} before, or pass it"
         )
@@ -140,7 +140,8 @@ class Expressions(Conditions, Parts):
             )
         if isinstance(value, Host):
             try:
-                return Host(getattr(value.value, node.attr))
+                found = getattr(value.value, node.attr)
+                return Host(found, text=value.text and f"{value.text}.{node.attr}")
             except AttributeError as error:
                 self.builder.fail(node, str(error), "correct the name")
         self.builder.fail(

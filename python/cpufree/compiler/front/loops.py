@@ -240,7 +240,8 @@ def _items(lowering: Lowers, node: ast.For) -> list[Value]:
         return list(value.items)
     if isinstance(value, Host):
         try:
-            items: list[Value] = [Host(v) for v in value.value]
+            names = value.text and f"{value.text}[...]"
+            items: list[Value] = [Host(v, text=names) for v in value.value]
         except TypeError:
             items = []
         if 0 < len(items) <= MOST_TURNS:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,16 +32,25 @@ from cpufree.compiler.saved import to_json
 _MOST_CALLS = 16  # programs inside one another
 
 
+Outside: TypeAlias = "Mapping[str, tuple[str, Any]]"
+
+
 class Lowered:
     """A program for given arguments, with the values that it takes.
 
     `program` is the representation, `data` the arrays of its constants, `scalars` the values of
-    its scalars; `result` says what the call returns.
+    its scalars; `result` says what the call returns. Of constants, `outside` has what the program
+    calls them, and the arrays.
     """
+
+    outside: Outside = MappingProxyType({})
 
     def __init__(self, program: ir.Program, builder: Builder, result: Value | None) -> None:
         self.program = program
         self.data = builder.data
+        self.outside: Outside = {
+            name: (builder.outside[name], array) for name, array in self.data.items()
+        }
         self.scalars = {name: value for name, (_, value) in builder.scalars.items()}
         self.result = result
 
@@ -86,7 +96,7 @@ class _Lowering:
                 kind = value.dtype.name
                 scope.names[name] = b.new_field(source.tree, name, value.shape, kind, "argument")
             else:
-                scope.names[name] = Host(value)
+                scope.names[name] = Host(value, text=name)
         self.scopes.append(scope)
         flow = self.block(source.tree.body)
         result = flow.value if isinstance(flow, Returned) else None
@@ -207,11 +217,14 @@ class _Lowering:
 
     def bind(self, node: ast.AST, name: str, value: Value) -> None:
         """Bind a name."""
-        if isinstance(value, Host) and isinstance(value.value, np.ndarray) and value.value.ndim:
-            # The program may write into it, and do so anew in each turn of a loop.
-            value = self.builder.materialise(node, name, self.builder.constant(node, value))
         self.scope.unbound.pop(name, None)
-        self.scope.names[name] = self.kept(node, value, name)
+        self.scope.names[name] = self.kept(node, self.readable(node, value), name)
+
+    def readable(self, node: ast.AST, value: Value) -> Value:
+        """Return a value for a name: an array from outside as one that may not be written."""
+        if isinstance(value, Host) and _is_array(value.value) and not value.is_own:
+            return self.builder.constant(node, value)
+        return value
 
     def _augassign(self, node: ast.AugAssign) -> None:
         target: Value
@@ -221,6 +234,13 @@ class _Lowering:
             target = self.eval(node.target)
         start = len(self.builder.out)
         value = self.eval(node.value)
+        if isinstance(target, Host) and _has_in_place(target.value, node.op):
+            self.builder.fail(
+                node,
+                f"{ast.unparse(node.target)} is a {type(target.value).__name__} from outside, "
+                "which Python would change in place",
+                "pass arrays as arguments, or write x = x + y, which makes a new value",
+            )
         if isinstance(target, ArrayValue) and not target.shape:
             # One point: NumPy computes with its number, and writes that.
             old: Value = replace(values.sliced(target, [None]), is_view=False)
@@ -276,13 +296,14 @@ class _Lowering:
                 node, f"programs call one another {_MOST_CALLS} deep", "recursion is not taken"
             )
         try:
-            bound = program.signature.bind(*args, **keywords)
+            receiver = map(Host, program.receiver)
+            bound = program.signature.bind(*receiver, *args, **keywords)
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         inner = Scope(frozenset(regions.assigned(program.source.tree.body)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True))
-            inner.names[name] = self.kept(node, value, name)
+            inner.names[name] = self.kept(node, self.readable(node, value), name)
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)
         prefix = self.builder.prefix
@@ -312,6 +333,13 @@ class _Lowering:
                     "names change places with an argument, and then stand for new arrays",
                     "begin with a copy of the argument: .copy()",
                 )
+
+
+def _has_in_place(value: Any, op: ast.operator) -> bool:
+    """Return whether Python has an operator that changes an object instead of making another."""
+    name = {"Mult": "mul", "Div": "truediv", "BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
+    word = name.get(type(op).__name__, type(op).__name__.lower())
+    return hasattr(type(value), f"__i{word}__")
 
 
 def _variables_of(value: Value | None) -> list[str]:

@@ -30,7 +30,10 @@ class Parts:
             return self._item(node, base, self.host(node.slice, scope, "this index"))
         if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
             key = Host(self.host(node.slice, scope, "this index"), literal=True)
-            return self.on_host(node, operator.getitem, base, key)
+            item = self.on_host(node, operator.getitem, base, key)
+            if isinstance(item, Host):
+                item.text = base.text and f"{base.text}[{key.value!r}]"
+            return item
         array = self.builder.operand(node, base)
         if not isinstance(array, ArrayValue):
             self.builder.fail(node, "a number has no parts", "index an array")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
-import textwrap
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from cpufree.compiler.front.text import text_of
+from cpufree.compiler.front.uses import Use, uses_of
 from cpufree.errors import InvalidInputError, ProgramError
 
 
@@ -18,67 +21,95 @@ class Source:
 
     name: str
     file: str
-    first_line: int
     lines: tuple[str, ...]
-    indent: int
-    """Columns that the lines have been moved to the left."""
+    """Of the whole file."""
     tree: ast.FunctionDef
-    names: dict[str, Any]
-    """Globals and closure: what names outside the function mean."""
+    names: Mapping[str, Any]
+    """What names outside the function mean at the time when they are asked for."""
+    uses: tuple[Use, ...]
+    """What the text reads of these names, and of the parameters."""
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Source:
         """Return the source of a function.
 
         Raises:
-            InvalidInputError: it is no function of Python, or its text is not to be had.
+            InvalidInputError: it is no function of Python, a decorator has wrapped it, or its text
+                is not to be had, or not the function's.
         """
         if not inspect.isfunction(function):
             raise InvalidInputError(
                 f"cpufree.program takes a function, not {function!r}: write @cpufree.program "
                 "above a def"
             )
-        try:
-            lines, first = inspect.getsourcelines(function)
-        except (OSError, TypeError):
+        if hasattr(function, "__wrapped__"):
             raise InvalidInputError(
-                f"the text of {function.__name__} is not to be had: the compiler reads it from "
-                "the file (functions typed at a prompt have none)"
-            ) from None
-        text = textwrap.dedent("".join(lines))
-        indent = len(lines[0]) - len(lines[0].lstrip())
-        tree = ast.parse(text).body[0]
-        if not isinstance(tree, ast.FunctionDef):
-            raise InvalidInputError(
-                "cpufree.program takes a def: a lambda or an async function is none"
+                f"another decorator has wrapped {function.__name__}, and what it adds is no part "
+                "of the text that is compiled: put @cpufree.program next to the def, below the "
+                "other decorators"
             )
-        closure = inspect.getclosurevars(function)
-        names = {**closure.builtins, **closure.globals, **closure.nonlocals}
-        names = {**function.__globals__, **names}
-        file = inspect.getsourcefile(function) or "<unknown>"
-        return cls(function.__name__, file, first, tuple(text.splitlines()), indent, tree, names)
+        lines, tree = text_of(function)
+        file = inspect.getsourcefile(function) or function.__code__.co_filename
+        names = OutsideNames(function)
+        return cls(function.__name__, file, lines, tree, names, uses_of(tree))
 
     def line_of(self, node: ast.AST) -> int:
         """Return the number of a node's line in its file."""
-        return self.first_line + getattr(node, "lineno", 1) - 1
+        return getattr(node, "lineno", 1)
 
     def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
         """Raise ProgramError with file, line, the text, a caret, and what to write instead."""
-        row = getattr(node, "lineno", 1) - 1
-        text = self.lines[row]
+        number = self.line_of(node)
+        text = self.lines[number - 1].rstrip()
         begin = getattr(node, "col_offset", 0)
-        same_row = getattr(node, "end_lineno", row + 1) == row + 1
-        end = getattr(node, "end_col_offset", begin + 1) if same_row else len(text)
+        same_row = getattr(node, "end_lineno", number) == number
         # Columns of the tree are in bytes of UTF-8.
         raw = text.encode()
+        end = getattr(node, "end_col_offset", begin + 1) if same_row else len(raw)
         start = len(raw[:begin].decode(errors="replace"))
         width = max(1, len(raw[begin:end].decode(errors="replace")))
-        shown = text.strip("\n")
-        marks = " " * start + "^" * width
+        # Lines are shown as if the def stood at the margin.
+        margin = self.tree.col_offset
+        margin = margin if text[:margin].isspace() else 0
+        blank = "".join(c if c == "\t" else " " for c in text[margin:start])
         raise ProgramError(
-            f"{self.file}:{self.line_of(node)}, in {self.name}: {problem}\n"
-            f"    {shown}\n    {marks}\n  {advice}",
+            f"{self.file}:{number}, in {self.name}: {problem}\n"
+            f"    {text[margin:]}\n    {blank}{'^' * width}\n  {advice}",
             file=self.file,
-            line=self.line_of(node),
-            column=start + self.indent,
+            line=number,
+            column=start,
         )
+
+
+_NO_VALUE = object()
+
+
+class OutsideNames(Mapping[str, Any]):
+    """What a function's names mean that it does not set: found anew each time, as Python does."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        names = function.__code__.co_freevars
+        self._cells = dict(zip(names, function.__closure__ or (), strict=True))
+        self._tables: tuple[dict[str, Any], dict[str, Any]] = (function.__globals__, vars(builtins))
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.get(name, _NO_VALUE)
+        if found is _NO_VALUE:
+            raise KeyError(name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return what a name means now."""
+        if name in self._cells:
+            try:
+                return self._cells[name].cell_contents
+            except ValueError:  # it has no value yet
+                return default
+        first, second = self._tables
+        return first[name] if name in first else second.get(name, default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({*self._cells, *self._tables[0], *self._tables[1]})
+
+    def __len__(self) -> int:
+        return len(set(self))

@@ -19,6 +19,10 @@ class Host:
     value: Any
     literal: bool = False
     """The program's text alone says what it is."""
+    text: str = ""
+    """What the program calls it, where it comes from outside."""
+    is_own: bool = False
+    """An array that the program makes, and may write."""
 
 
 @dataclass(frozen=True, eq=False)

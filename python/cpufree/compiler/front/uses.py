@@ -1,0 +1,83 @@
+"""What a function's text reads of names that it does not set itself."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Step: TypeAlias = "tuple[bool, Any]"
+"""Whether it is an attribute; its name, or the index of an item."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name, and the attributes and items that are read of it: cfg.dt, grid["h"]."""
+
+    name: str
+    steps: tuple[Step, ...]
+    is_parameter: bool
+
+
+def uses_of(tree: ast.FunctionDef) -> tuple[Use, ...]:
+    """Return what a function reads of its parameters and of names from outside."""
+    args = tree.args
+    rest = [a for a in (args.vararg, args.kwarg) if a is not None]
+    parameters = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)}
+    reads = _Reads()
+    for statement in tree.body:
+        reads.visit(statement)
+    found: dict[Use, None] = {}
+    for name, steps in reads.found:
+        if name in parameters:
+            # What it stands for where the name has been set anew comes from its value before.
+            found[Use(name, () if name in reads.stored else steps, True)] = None
+        elif name not in reads.stored:
+            found[Use(name, steps, False)] = None
+    return tuple(found)
+
+
+class _Reads(ast.NodeVisitor):
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, tuple[Step, ...]], None] = {}
+        self.stored: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.found[node.id, ()] = None
+        else:
+            self.stored.add(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            self.found[node.target.id, ()] = None
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        self.visit(node.target)
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._chain(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._chain(node)
+
+    def _chain(self, node: ast.Attribute | ast.Subscript) -> None:
+        steps: list[Step] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Load):
+            if isinstance(inner, ast.Attribute):
+                steps.append((True, inner.attr))
+            elif isinstance(inner.slice, ast.Constant):
+                steps.append((False, inner.slice.value))
+            else:
+                break
+            inner = inner.value
+        if steps and isinstance(inner, ast.Name):
+            self.found[inner.id, tuple(reversed(steps))] = None
+        elif inner is not node:
+            self.visit(inner)
+        else:
+            self.generic_visit(node)
