@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import array as arrays_of_python
 import dataclasses
 import inspect
 from collections.abc import Mapping, Set
+from copy import copy
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +21,9 @@ from cpufree.compiler.operations import KINDS
 from cpufree.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
+_NO_ARRAYS = (memoryview, bytearray, arrays_of_python.array)
+_TABLES = ("pandas", "xarray", "polars", "jax", "jaxlib")
+"""Libraries whose arrays have rules of their own."""
 
 
 class Arguments:
@@ -167,7 +172,7 @@ class Arguments:
         self, lowered: Lowered, arrays: Mapping[str, Array], scalars: Mapping[str, Any]
     ) -> Any:
         """Return what the call returns: the caller's arrays as they are, new ones as arrays."""
-        return _returned(self, lowered.result, arrays, scalars)
+        return _Returned(self, lowered, arrays, scalars).value(lowered.result)
 
 
 def overlaps_itself(array: Array) -> bool:
@@ -220,6 +225,9 @@ def _as_array(program: str, name: str, value: Any) -> Array | None:
         array = np.broadcast_to(np.zeros((), kind), shape)
     elif device_arrays.library_of(value) == "torch" and hasattr(value, "detach"):
         array = value.detach().numpy()
+    elif isinstance(value, _NO_ARRAYS) or type(value).__module__.split(".")[0] in _TABLES:
+        kind = type(value).__name__
+        raise InvalidInputError(f"{program}: {name} is of type {kind}: pass np.asarray({name})")
     if array is None or array.ndim == 0:
         return None
     if array.dtype.name not in ir.TYPES or not array.dtype.isnative:
@@ -232,22 +240,57 @@ def _as_array(program: str, name: str, value: Any) -> Array | None:
     return array.view(np.ndarray)
 
 
-def _returned(
-    arguments: Arguments,
-    result: Value | None,
-    arrays: Mapping[str, Array],
-    scalars: Mapping[str, Any],
-) -> Any:
-    if result is None or isinstance(result, Host):
-        return None if result is None else result.value
-    if isinstance(result, TupleValue):
-        items = [_returned(arguments, item, arrays, scalars) for item in result.items]
-        return items if result.is_list else tuple(items)
-    if isinstance(result, ScalarValue):
-        return _number(result, scalars)
-    if result.unless and not scalars[result.unless[0]]:
-        return _returned(arguments, result.unless[1], arrays, scalars)
-    return _array(arguments, result, arrays)
+class _Returned:
+    """What a call returns, from what a run has left."""
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        lowered: Lowered,
+        arrays: Mapping[str, Array],
+        scalars: Mapping[str, Any],
+    ) -> None:
+        self.arrays: dict[str, Any] = {**lowered.data, **arrays}
+        self.scalars = scalars
+        given = {id(array): arguments.given[key] for key, array in arguments.arrays.items()}
+        for name, array in arrays.items():  # names may have changed places
+            self.arrays[name] = given.get(id(array), array)
+        self.views: dict[int, Any] = {}
+        """By the value that they are of: one object where the program has one."""
+
+    def value(self, result: Value | None) -> Any:
+        """Return a value as an object of Python."""
+        if result is None:
+            return None
+        if isinstance(result, Host):
+            return copy(result.value) if result.is_own else result.value
+        if isinstance(result, TupleValue):
+            items = [self.value(item) for item in result.items]
+            return items if result.is_list else tuple(items)
+        if isinstance(result, ScalarValue):
+            return _number(result, self.scalars)
+        if result.unless and not self.scalars[result.unless[0]]:
+            return self.value(result.unless[1])
+        if id(result) not in self.views:
+            self.views[id(result)] = self._array(result)
+        return self.views[id(result)]
+
+    def _array(self, result: ArrayValue) -> Any:
+        assert isinstance(result.expr, ir.Read)
+        base, axes = self.arrays[result.expr.field], result.expr.axes
+        whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
+        if whole and not result.is_part:
+            return base
+        index = tuple(
+            a.start if a.dim == ir.FIXED else _slice(a, result.shape[a.dim]) for a in axes
+        )
+        return base[index].reshape(result.shape)
+
+
+def _slice(axis: ir.Axis, count: int) -> slice:
+    """Return the part of an axis that a view has; it may be empty."""
+    stop = axis.start + axis.step * (count - 1) + 1 if count else axis.start
+    return slice(axis.start, stop, axis.step)
 
 
 def _number(result: ScalarValue, scalars: Mapping[str, Any]) -> Any:
@@ -260,22 +303,3 @@ def _number(result: ScalarValue, scalars: Mapping[str, Any]) -> Any:
         kind = KINDS[int(scalars[result.tag.name])]
     weak: dict[str, Any] = {"int": int, "float": float, "truth": bool}
     return weak[kind](value) if kind in weak else np.dtype(kind).type(value)
-
-
-def _array(arguments: Arguments, result: ArrayValue, arrays: Mapping[str, Array]) -> Any:
-    assert isinstance(result.expr, ir.Read)
-    name, axes = result.expr.field, result.expr.axes
-    index = tuple(
-        a.start
-        if a.dim == ir.FIXED
-        else slice(a.start, a.start + a.step * (result.shape[a.dim] - 1) + 1, a.step)
-        for a in axes
-    )
-    whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
-    base = arrays[name]
-    for key, array in arguments.arrays.items():
-        if array is base:  # names may have changed places
-            base = arguments.given[key]
-    if whole and not result.is_part:
-        return base
-    return base[index].reshape(result.shape)

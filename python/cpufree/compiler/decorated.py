@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pickle import PicklingError
 from typing import Any, TypeAlias
 
@@ -71,6 +72,8 @@ class Program:
     is_cpufree_program = True
     receiver: tuple[Any, ...] = ()
     """The object whose method this is: the first argument of all calls."""
+    __signature__: inspect.Signature
+    """Of a method: without its object."""
     engine = property(lambda self: self._last.engine, doc="Engine of the last call.")
     pes = property(lambda self: self._last.pes, doc="PEs of the last call.")
     devices = property(
@@ -101,8 +104,12 @@ class Program:
     def _bound(self, instance: Any) -> Program:
         bound = object.__new__(type(self))
         bound.__dict__.update(self.__dict__)
-        bound.receiver = (instance,)
+        bound.receiver, bound.__signature__ = (instance,), self._signature_of_method
         return bound
+
+    @cached_property
+    def _signature_of_method(self) -> inspect.Signature:
+        return self.signature.replace(parameters=[*self.signature.parameters.values()][1:])
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Let pickle and copy.deepcopy take a program by its name, as they take functions."""

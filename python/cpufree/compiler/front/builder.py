@@ -185,8 +185,7 @@ class Builder:
         number: Any = value.value[()] if isinstance(value.value, np.ndarray) else value.value
         kind = python_kind(number)
         if kind is None or stored(kind) not in ir.TYPES:
-            what = f"a {type(number).__name__}"
-            self.fail(node, f"{what} is no number or array here", "write an array or a number")
+            self.fail_as_array(node, value)
         if kind == "int" and not -(2**63) <= number < 2**63:
             self.fail(node, f"{number} does not fit in 64 bits", "write a smaller number")
         if value.literal:
@@ -196,6 +195,14 @@ class Builder:
             self._names[id(value)] = value, self.fresh(f"s{len(self.scalars)}")
             self.scalars[self._names[id(value)][1]] = stored(kind), number
         return ScalarValue(ir.Scalar(self._names[id(value)][1], stored(kind)), kind)
+
+    def fail_as_array(self, node: ast.AST, host: Host) -> NoReturn:
+        """Refuse an object in the place of an array."""
+        kind, name = type(host.value), host.text or "this"
+        advice = "write an array or a number"
+        if issubclass(kind, list | tuple | memoryview) or hasattr(kind, "__array__"):
+            advice = f"pass np.array({name})" if host.text else "make it an array: np.array(...)"
+        self.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
 
     def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
         """Return an expression converted to a type."""

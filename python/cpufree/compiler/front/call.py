@@ -107,10 +107,11 @@ def beforehand(c: Call) -> Value:
 
 
 def _result(result: Any, given: dict[int, Any], literal: bool = False) -> Host:
-    """Return what a function of the host gives: a new array is the program's own."""
+    """Return what a function of the host gives: new arrays and lists are the program's own."""
     result = given.get(id(result), result)
-    is_array = isinstance(result, np.ndarray) and result.ndim > 0
-    own = is_array and not any(np.may_share_memory(result, a) for a in given.values())
+    own = isinstance(result, list)
+    if isinstance(result, np.ndarray):
+        own = not any(np.may_share_memory(result, a) for a in given.values())
     return Host(result, literal=literal, is_own=own)
 
 

@@ -203,7 +203,9 @@ class _Lowering:
             self.assign(name, item)
 
     def _view(self, target: ast.Subscript) -> ArrayValue:
-        base = self.eval(target.value)
+        base = self.readable(target, self.eval(target.value))
+        if isinstance(base, Host):
+            self.builder.fail_as_array(target, base)
         if not isinstance(base, ArrayValue) or not base.is_view:
             self.builder.fail(
                 target, "this is no array that can be written", "write into an array or a slice"
@@ -235,11 +237,11 @@ class _Lowering:
         start = len(self.builder.out)
         value = self.eval(node.value)
         if isinstance(target, Host) and _has_in_place(target.value, node.op):
+            name, kind = ast.unparse(node.target), type(target.value).__name__
             self.builder.fail(
                 node,
-                f"{ast.unparse(node.target)} is a {type(target.value).__name__} from outside, "
-                "which Python would change in place",
-                "pass arrays as arguments, or write x = x + y, which makes a new value",
+                f"{name} is a {kind} that comes from outside, and Python would change it in place",
+                f"pass it as an array of its own, np.array({name}), or write {name} = {name} + ...",
             )
         if isinstance(target, ArrayValue) and not target.shape:
             # One point: NumPy computes with its number, and writes that.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,12 @@ class Parts:
         if isinstance(base, TupleValue):
             return self._item(node, base, self.host(node.slice, scope, "this index"))
         if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
+            if isinstance(base.value, list | tuple) and _has_slice(node.slice):
+                self.builder.fail_as_array(node, base)
             key = Host(self.host(node.slice, scope, "this index"), literal=True)
             item = self.on_host(node, operator.getitem, base, key)
-            if isinstance(item, Host):
-                item.text = base.text and f"{base.text}[{key.value!r}]"
-            return item
+            text = base.text and f"{base.text}[{key.value!r}]"
+            return replace(item, text=text) if isinstance(item, Host) else item
         array = self.builder.operand(node, base)
         if not isinstance(array, ArrayValue):
             self.builder.fail(node, "a number has no parts", "index an array")
@@ -137,6 +139,11 @@ class Parts:
             self.builder.fail(node, "an index into a slice", "index the array itself")
         element = ir.Element(f.name, self.builder.cast(index.expr, "int64"), f.type)
         return ScalarValue(element, f.type)
+
+
+def _has_slice(index: ast.expr) -> bool:
+    items = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(i, ast.Slice) for i in items)
 
 
 def _is_new_axis(item: ast.expr) -> bool:

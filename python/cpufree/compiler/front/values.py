@@ -22,7 +22,7 @@ class Host:
     text: str = ""
     """What the program calls it, where it comes from outside."""
     is_own: bool = False
-    """An array that the program makes, and may write."""
+    """The program makes it: an array that it may write, or a list."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,447 @@
+"""What reaches a program from outside: arrays that are no arguments, objects, methods, lists."""
+
+from __future__ import annotations
+
+import array
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cpufree
+from cpufree.compiler.arguments import overlaps_itself
+from cpufree.errors import InvalidInputError, ProgramError
+
+TABLE = np.array([1.0, 2.0, 3.0])
+
+
+def _state(**more: Any) -> SimpleNamespace:
+    return SimpleNamespace(u=np.arange(3.0), dt=0.5, part=SimpleNamespace(v=np.ones(3)), **more)
+
+
+# --- arrays that are no arguments are read ---
+
+
+@cpufree.program
+def add_global(u):
+    u += TABLE[::-1][::-1] if False else TABLE
+
+
+@cpufree.program
+def add_part_of_global(u):
+    part = TABLE[1:]
+    u[1:] += part * TABLE.sum() + TABLE.max() + np.cumsum(TABLE)[-1]
+
+
+@cpufree.program
+def add_of_object(u, state):
+    v = state.part.v
+    u += state.dt * state.u + v
+
+
+@cpufree.program
+def add_all(u, fields):
+    for q in fields:
+        u += q
+
+
+@cpufree.program
+def add_rest(u, *rest, **named):
+    for q in rest:
+        u += q
+    u += named["w"]
+
+
+@cpufree.program
+def scaled_copy(state):
+    v = state.u.copy()
+    w = 2.0 * state.u
+    x = np.copy(state.u)
+    v += 1.0
+    w += v
+    x[1:] = w[:-1]
+    return v, w, x
+
+
+@cpufree.program
+def copy_in_loop(n):
+    u = TABLE
+    for _ in range(n):
+        u = u + 1.0
+    return u
+
+
+@cpufree.program
+def own_array(u):
+    w = np.linspace(0.0, 1.0, 3)
+    x = w
+    x *= 2.0
+    u += w
+    return w
+
+
+READING: list[tuple[Any, Any]] = [
+    (add_global, lambda: (np.ones(3),)),
+    (add_part_of_global, lambda: (np.ones(3),)),
+    (add_of_object, lambda: (np.ones(3), _state())),
+    (add_all, lambda: (np.ones(3), [np.ones(3), TABLE])),
+    (add_all, lambda: (np.ones(3), (np.ones(3), 2.0, TABLE))),
+    (scaled_copy, lambda: (_state(),)),
+    (copy_in_loop, lambda: (3,)),
+    (copy_in_loop, lambda: (0,)),
+    (own_array, lambda: (np.ones(3),)),
+]
+
+
+@pytest.mark.parametrize(("program", "make"), READING, ids=lambda c: getattr(c, "name", ""))
+def test_arrays_from_outside_are_read(program: Any, make: Any) -> None:
+    _compare(program, program.interpret, make)
+
+
+@pytest.mark.parametrize("program", [add_of_object, scaled_copy])
+def test_kernels_read_arrays_from_outside(program: Any) -> None:
+    _compare(program, program, next(make for p, make in READING if p is program))
+
+
+def _compare(program: Any, way: Any, make: Any) -> None:
+    table = TABLE.copy()
+    found_arguments, plain_arguments = make(), make()
+    found = way(*found_arguments)
+    plain = program.function(*plain_arguments)
+    for a, b in zip(
+        _leaves((found, found_arguments)), _leaves((plain, plain_arguments)), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(TABLE, table)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, SimpleNamespace):
+        value = list(vars(value).values())
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value] if value is not None else []
+
+
+def test_arrays_in_starred_arguments_are_read() -> None:
+    u = np.ones(3)
+    add_rest.interpret(u, TABLE, np.ones(3), w=TABLE)
+    np.testing.assert_array_equal(u, 2.0 + 2 * TABLE)
+
+
+# --- and not written ---
+
+
+@cpufree.program
+def write_of_object(state):
+    u = state.u
+    u += 1.0
+
+
+@cpufree.program
+def write_of_object_directly(state):
+    state.u += 1.0
+
+
+@cpufree.program
+def write_into_part_of_object(state):
+    state.u[1:] = 0.0
+
+
+@cpufree.program
+def write_in_loop(state, n):
+    u = state.u
+    for _ in range(n):
+        u += 1.0
+
+
+@cpufree.program
+def write_point_in_loop(state, n):
+    u = state.u
+    for _ in range(n):
+        u[0] += 1.0
+        u = u + 0.5
+
+
+@cpufree.program
+def write_all(fields):
+    for q in fields:
+        q *= 2.0
+
+
+@cpufree.program
+def write_item(fields):
+    u = fields[0]
+    u[...] = 0.0
+
+
+@cpufree.program
+def write_item_of_dict(fields):
+    u = fields["u"]
+    u *= 3.0
+
+
+@cpufree.program
+def write_unpacked(fields):
+    a, b = fields
+    a += b
+
+
+@cpufree.program
+def write_global(u):
+    g = TABLE
+    g += u
+
+
+@cpufree.program
+def write_view_of_global(u):
+    g = TABLE[1:]
+    g += u[1:]
+
+
+@cpufree.program
+def write_rest(*fields):
+    for q in fields:
+        q += 1.0
+
+
+@cpufree.program
+def write_out(state):
+    np.add(state.u, 1.0, out=state.u)
+
+
+@cpufree.program
+def write_out_of_host(u):
+    u += np.cumsum(TABLE, out=TABLE)
+
+
+@cpufree.program
+def write_asarray(u):
+    g = np.asarray(TABLE)
+    g += u
+
+
+@cpufree.program
+def write_copyto(state):
+    np.copyto(state.u, 1.0)
+
+
+@cpufree.program
+def write_fill(state):
+    state.u.fill(1.0)
+
+
+@cpufree.program
+def add_one(v):
+    v += 1.0
+
+
+@cpufree.program
+def write_by_other_program(state):
+    add_one(state.u)
+
+
+@cpufree.program
+def write_in_tuple(state):
+    pair = (state.u, 1.0)
+    u, by = pair
+    u += by
+
+
+@cpufree.program
+def swap_with_object(u, state, n):
+    v = state.u
+    for _ in range(n):
+        v[1:] = u[:-1]
+        u, v = v, u
+
+
+@cpufree.program
+def write_number(state):
+    s = state.s
+    s += 1.0
+
+
+@cpufree.program
+def write_list(u, numbers):
+    numbers *= 2
+    u += len(numbers)
+
+
+@cpufree.program
+def write_array_of_one(u, s):
+    s += 1.0
+    u += s
+
+
+WRITING: list[tuple[Any, Any]] = [
+    *((p, lambda: (_state(),)) for p in (write_of_object, write_of_object_directly)),
+    *((p, lambda: (_state(),)) for p in (write_into_part_of_object, write_out, write_copyto)),
+    *((p, lambda: (_state(),)) for p in (write_fill, write_by_other_program, write_in_tuple)),
+    (write_in_loop, lambda: (_state(), 100)),
+    (write_point_in_loop, lambda: (_state(), 100)),
+    *((p, lambda: ([np.ones(3), np.ones(3)],)) for p in (write_all, write_item, write_unpacked)),
+    (write_item_of_dict, lambda: ({"u": np.ones(3)},)),
+    *((p, lambda: (np.ones(3),)) for p in (write_global, write_view_of_global, write_rest)),
+    *((p, lambda: (np.ones(3),)) for p in (write_out_of_host, write_asarray)),
+    (swap_with_object, lambda: (np.ones(3), _state(), 100)),
+    (write_number, lambda: (_state(s=np.array(1.0)),)),
+    (write_list, lambda: (np.ones(3), [1, 2])),
+    (write_array_of_one, lambda: (np.ones(3), np.array(1.0))),
+]
+
+
+@pytest.mark.parametrize(("program", "make"), WRITING, ids=lambda c: getattr(c, "name", ""))
+def test_writing_what_is_no_argument_is_refused(program: Any, make: Any) -> None:
+    table = TABLE.copy()
+    with pytest.raises(ProgramError) as caught:
+        program.interpret(*make())
+    assert f", in {caught.value.args[0].split(', in ')[1].split(':')[0]}:" in str(caught.value)
+    np.testing.assert_array_equal(TABLE, table)
+
+
+@pytest.mark.parametrize(
+    ("program", "argument", "name"),
+    [
+        (write_of_object, _state(), "state.u is no argument"),
+        (write_item, [np.ones(3)], r"fields\[0\] is no argument"),
+        (write_item_of_dict, {"u": np.ones(3)}, r"fields\['u'\] is no argument"),
+        (write_all, [np.ones(3)], r"fields\[...\] is no argument"),
+        (write_global, np.ones(3), "TABLE is no argument"),
+        (write_by_other_program, _state(), "state.u is no argument"),
+    ],
+)
+def test_an_array_from_outside_has_its_name_in_errors(
+    program: Any, argument: Any, name: str
+) -> None:
+    with pytest.raises(ProgramError, match=name):
+        program.interpret(argument)
+
+
+# --- memory that an argument shares ---
+
+
+def test_an_array_from_outside_that_shares_memory_with_a_written_one_is_refused() -> None:
+    for u in (TABLE, TABLE[::-1]):
+        with pytest.raises(
+            InvalidInputError, match="writes into u, which shares memory with TABLE"
+        ):
+            add_global.interpret(u)
+    state = _state()
+    with pytest.raises(InvalidInputError, match=r"shares memory with state\.u"):
+        add_of_object(state.u, state)
+
+
+@cpufree.program
+def read_twice(u):
+    return u + TABLE
+
+
+@cpufree.program
+def like_global(u):
+    u += np.ones_like(TABLE)
+
+
+def test_shared_memory_that_is_not_written_or_not_read_is_taken() -> None:
+    np.testing.assert_array_equal(read_twice.interpret(TABLE), TABLE + TABLE)
+    u = TABLE.copy()
+    like_global.function.__globals__["TABLE"], kept = u, TABLE
+    try:
+        like_global.interpret(u)
+    finally:
+        like_global.function.__globals__["TABLE"] = kept
+    np.testing.assert_array_equal(u, kept + 1.0)
+
+
+def test_a_written_array_that_overlaps_itself_is_refused() -> None:
+    wide = np.lib.stride_tricks.as_strided(np.zeros(8), (3, 4), (8, 8))
+    row = np.lib.stride_tricks.as_strided(np.zeros(4), (3, 4), (0, 8))
+    for u in (wide, row):
+        with pytest.raises(InvalidInputError, match="writes into v, of which several points"):
+            add_one.interpret(u)
+    np.testing.assert_array_equal(read_twice.interpret(row[:, :3]), np.tile(TABLE, (3, 1)))
+
+
+def test_arrays_that_do_not_overlap_themselves_are_told_from_others() -> None:
+    base = np.zeros((4, 6, 2))
+    strided = np.lib.stride_tricks.as_strided
+    fine = [
+        base,
+        base.T,
+        base[::-1, ::2],
+        base[:1],
+        base[:, :, None],
+        strided(base, (2, 3), (24, 16)),
+    ]
+    assert not any(overlaps_itself(a) for a in fine)
+    bad = [
+        strided(base, (3, 3), (16, 16)),
+        strided(base, (2,), (4,)),
+        strided(base, (3, 2), (8, 16)),
+    ]
+    assert all(overlaps_itself(a) for a in bad)
+
+
+# --- what is returned, and what is given in the place of an array ---
+
+
+@cpufree.program
+def views(u, state):
+    v = u[1:]
+    g = TABLE
+    return v, v, u[0:0:2], u[None, 3:], g, state.u, TABLE[1:], u
+
+
+@pytest.mark.parametrize("way", ["interpret", "__call__", "function"])
+def test_returned_views_are_of_the_arrays_that_python_returns(way: str) -> None:
+    u, state = np.arange(4.0), _state()
+    v, again, empty, empty_row, g, of_state, part, whole = getattr(views, way)(u, state)
+    assert v is again and v.base is u and whole is u
+    assert empty.shape == (0,) and empty_row.shape == (1, 1)
+    assert g is TABLE and of_state is state.u and part.base is TABLE
+
+
+@cpufree.program
+def makes_lists(u):
+    return np.arange(3.0), list((1, 2)), u
+
+
+def test_each_call_returns_new_arrays_and_lists() -> None:
+    one, other = makes_lists.interpret(np.ones(3)), makes_lists.interpret(np.ones(3))
+    assert one[0] is not other[0] and one[1] is not other[1]
+    one[0][0], one[1][0] = 7.0, 7
+    again = makes_lists.interpret(np.ones(3))
+    assert again[0][0] == 0.0 and again[1] == [1, 2]
+
+
+@cpufree.program
+def write_inside(u):
+    u[1:-1] = 2.0
+
+
+@cpufree.program
+def add(u, v):
+    u += v
+
+
+@cpufree.program
+def add_inside(u, v):
+    u[1:-1] += v[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "message"),
+    [
+        (write_inside, ([1.0, 2.0, 3.0],), r"u is a list: (.|\n)*np.array\(u\)"),
+        (write_inside, ((1.0, 2.0, 3.0),), r"u is a tuple: (.|\n)*np.array\(u\)"),
+        (add, (np.ones(3), [1.0, 2.0, 3.0]), r"v is a list: (.|\n)*np.array\(v\)"),
+        (add, ([1.0, 2.0, 3.0], np.ones(3)), r"u is a list (.|\n)*np.array\(u\)"),
+        (add_inside, (np.ones(3), [1.0, 2.0, 3.0]), r"v is a list: (.|\n)*np.array\(v\)"),
+        (add, (np.ones(3), memoryview(np.ones(3))), r"v is of type memoryview: pass np.asarray\(v"),
+        (add, (np.ones(3), array.array("d", [1.0])), r"v is of type array: pass np.asarray\(v"),
+    ],
+)
+def test_what_is_no_array_is_refused_by_name(program: Any, arguments: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        program.interpret(*arguments)
