@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping, Set
 from copy import copy
-from types import MappingProxyType
+from types import GeneratorType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,15 @@ from cpufree.errors import InvalidInputError
 
 Array = npt.NDArray[Any]
 _NO_ARRAYS = (memoryview, bytearray, arrays_of_python.array)
+_USED_UP: tuple[type, ...] = (
+    GeneratorType,
+    zip,
+    map,
+    filter,
+    enumerate,
+    type(iter(())),
+    type(iter([])),
+)
 _TABLES = ("pandas", "xarray", "polars", "jax", "jaxlib")
 """Libraries whose arrays have rules of their own."""
 
@@ -228,6 +237,10 @@ def _as_array(program: str, name: str, value: Any) -> Array | None:
     elif isinstance(value, _NO_ARRAYS) or type(value).__module__.split(".")[0] in _TABLES:
         kind = type(value).__name__
         raise InvalidInputError(f"{program}: {name} is of type {kind}: pass np.asarray({name})")
+    elif isinstance(value, _USED_UP):
+        raise InvalidInputError(
+            f"{program}: {name} is an iterator, which can be gone through once: pass tuple({name})"
+        )
     if array is None or array.ndim == 0:
         return None
     if array.dtype.name not in ir.TYPES or not array.dtype.isnative:

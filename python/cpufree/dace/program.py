@@ -55,6 +55,8 @@ class DaceProgram(Program):
     `cpufree.program` are. One with messages is run by `run_ranks`.
     """
 
+    is_cpufree_program = False  # it has no text that another program could take in
+
     def __init__(self, program: Any) -> None:
         dace = frontend.require_dace()
         self.program = program
@@ -115,6 +117,10 @@ class DaceProgram(Program):
         return inspect.Signature([*positional, *symbols])
 
     # --- calls ---
+
+    def __get__(self, instance: Any, owner: Any = None) -> DaceProgram:
+        """Return the program itself: graphs have no self."""
+        return self
 
     def _lowered(self, arguments: Arguments) -> LoweredGraph:
         given = {n: v for n, v in arguments.lowered.items() if v is not None}

@@ -6,6 +6,7 @@ import copy
 import inspect
 import multiprocessing
 import pickle
+import types
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,20 @@ def test_static_methods_and_class_methods_work_in_either_order(owner: Any) -> No
         u = np.zeros(3)
         getattr(owner, name)(u)
         np.testing.assert_array_equal(u, [value] * 3, err_msg=name)
+
+
+@cpufree.program
+def calls_of_class(u: Any, owner: Any) -> None:
+    owner.of_class(u)
+    owner.method(u)
+
+
+def test_a_program_may_call_class_methods() -> None:
+    u = np.zeros(3)
+    owner = Slower(1.0)
+    owner.method = types.MethodType(vars(Solver)["of_class"].__func__, Solver)
+    calls_of_class.interpret(u, owner)
+    np.testing.assert_array_equal(u, [2.5] * 3)
 
 
 def test_a_property_may_be_a_program() -> None:

@@ -200,7 +200,9 @@ class Builder:
         """Refuse an object in the place of an array."""
         kind, name = type(host.value), host.text or "this"
         advice = "write an array or a number"
-        if issubclass(kind, list | tuple | memoryview) or hasattr(kind, "__array__"):
+        if isinstance(host.value, np.ndarray):  # without dimensions
+            advice = f"pass {name}.item(), or an array of one point"
+        elif issubclass(kind, list | tuple) or hasattr(kind, "__array__"):
             advice = f"pass np.array({name})" if host.text else "make it an array: np.array(...)"
         self.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
 
@@ -322,7 +324,7 @@ class Builder:
                 node,
                 f"{self.outside[f.name]} is no argument of the program, which may not write into "
                 "it",
-                "pass the array as an argument, or write into a copy (.copy())",
+                "give it a parameter of its own, or write into a copy (.copy())",
             )
         if isinstance(value, ArrayValue):
             value = values.without_leading_ones(value, len(target.shape))

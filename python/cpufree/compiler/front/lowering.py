@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, MethodType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -293,6 +293,8 @@ class _Lowering:
         scope: Scope,
     ) -> Value:
         """Return what another program returns, written out in place of the call."""
+        if isinstance(program, MethodType):  # Python's own of a class method
+            program = program.__func__.__get__(program.__self__)
         if len(self.scopes) > _MOST_CALLS:
             self.builder.fail(
                 node, f"programs call one another {_MOST_CALLS} deep", "recursion is not taken"
