@@ -354,7 +354,7 @@ class Builder:
             return TupleValue(items, value.is_list)
         if isinstance(value, ArrayValue) and not value.is_view:
             return self.materialise(node, name, value)
-        if isinstance(value, Host) and value.is_own:
+        if isinstance(value, Host) and value.is_own and isinstance(value.value, np.ndarray):
             return self.materialise(node, name, self.constant(node, value))
         if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
             made = self.number(self.new_number(self.prefix + name, value.kind), value.kind)
