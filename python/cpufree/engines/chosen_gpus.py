@@ -26,31 +26,45 @@ def choose_gpus(
         cpu_blocks: of the CPU engine; None: that is not to be chosen.
     """
     there = gpus.find()
-    if asked.devices != "auto":
-        chosen = _devices(asked.devices, there, "gpus")
-        if asked.pes != "auto" and choices.count("pes", asked.pes) != len(chosen):
-            raise InvalidInputError(
-                f"pes is {asked.pes}, but gpus names {counted(len(chosen), 'device')}: each PE "
-                "has one GPU, so leave pes out"
-            )
-        return Chosen(_reachable(chosen), "asked for", _sharing(asked.devices))
-    # The environment says which GPUs may be used; a number of PEs takes as many of them.
-    if not isinstance(env.gpus, str):
-        gpus.unrepeated(env.gpus, "CPUFREE_GPUS", "it says which GPUs may be used")
-    pool = _devices(env.gpus, there, "CPUFREE_GPUS")
-    if asked.pes != "auto" or env.pes is not None:
-        pes, why = choices.choose_pes(asked.pes, env.pes)
+    if not isinstance(asked.devices, str):
+        return _named(asked.devices, asked.pes, there)
+    # "all", or the environment, says which GPUs may be used; a number of PEs takes as many of them.
+    if asked.devices == "all":
+        pool, by, preset = gpus.usable(there), "asked for", None
+    else:
+        pool, by, preset = _of_environment(env, there), "asked for by CPUFREE_GPUS", env.pes
+    if asked.pes != "auto" or preset is not None:
+        pes, why = choices.choose_pes(asked.pes, preset)
         if pes > len(pool):
+            of_environment = asked.devices == "auto" and env.gpus != "auto"
             raise NotEnoughGpusError(
-                f"{counted(pes, 'PE')} are {why}, but there {are(len(pool))} for them"
-                f"{'' if env.gpus == 'auto' else ' in CPUFREE_GPUS'}: ask for fewer, or leave pes "
-                "to 'auto'"
+                f"{counted(pes, work.kind.pe)} are {why}, but there {are(len(pool))} for them"
+                f"{' in CPUFREE_GPUS' if of_environment else ''}: {work.kind.too_many}"
             )
         return Chosen(_reachable(_in_order(_first(pool, input_gpu)[:pes])), why)
-    if env.gpus != "auto":
-        return Chosen(_reachable(pool), "asked for by CPUFREE_GPUS")
+    if asked.devices == "all" or env.gpus != "auto":
+        return Chosen(_reachable(pool), by)
     pool = _first(pool, input_gpu)
     return _combined(work, work.best_gpus(pool, cpu_blocks), pool)
+
+
+def _named(numbers: tuple[int, ...], pes: int | str, there: list[Gpu]) -> Chosen:
+    """Return the GPUs of these numbers, one for each PE."""
+    chosen = gpus.select(numbers, there, "gpus")
+    if pes != "auto" and choices.count("pes", pes) != len(chosen):
+        raise InvalidInputError(
+            f"pes is {pes}, but gpus names {counted(len(chosen), 'device')}: each PE has one GPU, "
+            "so leave pes out"
+        )
+    return Chosen(_reachable(chosen), "asked for", _sharing(numbers))
+
+
+def _of_environment(env: Env, there: list[Gpu]) -> list[Gpu]:
+    """Return the GPUs that the environment lets be used."""
+    if isinstance(env.gpus, str):
+        return gpus.usable(there)
+    gpus.unrepeated(env.gpus, "CPUFREE_GPUS", "it says which GPUs may be used")
+    return gpus.select(env.gpus, there, "CPUFREE_GPUS")
 
 
 def _combined(work: Work, chosen: Chosen, there: Sequence[Gpu]) -> Chosen:
@@ -78,16 +92,9 @@ def _reachable(chosen: list[Gpu]) -> list[Gpu]:
     return chosen
 
 
-def _devices(wanted: str | tuple[int, ...], there: list[Gpu], name: str) -> list[Gpu]:
-    """Return the GPUs of these numbers; all that can be used for "auto" and "all"."""
-    if isinstance(wanted, str):
-        return gpus.usable(there)
-    return gpus.select(wanted, there, name)
-
-
-def _sharing(wanted: str | tuple[int, ...]) -> list[str]:
+def _sharing(wanted: tuple[int, ...]) -> list[str]:
     """Return what to tell a user who has PEs share a GPU."""
-    together = {} if isinstance(wanted, str) else gpus.shared(wanted)
+    together = gpus.shared(wanted)
     if not together:
         return []
     each = ", ".join(f"{pes} share GPU {number}" for number, pes in together.items())

@@ -111,8 +111,8 @@ def _engine(work: Work, named: str, asked: Asked, env: Env) -> tuple[str, str, l
         return "cpu_threads", f"no GPU can be used: {gpus.absence(there)}", []
     pes = asked.pes if asked.pes != "auto" else env.pes
     if isinstance(pes, int) and pes > len(usable):
-        why = f"{counted(pes, 'PE')} are asked for, and there {are(len(usable))}"
-        note = f"{why}: {work.kind.done} on the CPU; leave pes to 'auto' to use GPUs"
+        why = f"{counted(pes, work.kind.pe)} are asked for, and there {are(len(usable))}"
+        note = f"{why}: {work.kind.done} on the CPU; to use GPUs, {work.kind.too_many}"
         return "cpu_threads", why, [note]
     return "cuda_p2p", gpus.models(usable), []
 
@@ -125,7 +125,9 @@ def _says_where(work: Work, asked: Asked, env: Env) -> bool:
 
 
 def _cpu_blocks(work: Work, asked: Asked, env: Env) -> int:
-    """Return the blocks of all PEs of the CPU engine."""
+    """Return the blocks of all PEs of the CPU engine; 0: they have none."""
+    if not work.kind.in_blocks:
+        return 0
     pes = work.cpu_pes(asked, env)[0]
     return pes * work.cpu_blocks(asked, env, pes)[0]
 

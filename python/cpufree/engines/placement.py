@@ -30,6 +30,10 @@ class Kind:
     """PEs may be in several nodes, which do not reach one another's memory."""
     in_blocks: bool = True
     """PEs on the CPU are divided into blocks, a thread for each."""
+    pe: str = "PE"
+    """What errors call a PE, such as "rank" where each has work of its own."""
+    too_many: str = "ask for fewer, or leave pes to 'auto'"
+    """What to do where there are fewer GPUs than PEs."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Engines that do not do it, and why not, in a sentence for the user."""
 
@@ -77,7 +81,7 @@ class Work(Protocol):
         """Return whether one GPU has the memory."""
 
     def cpu_pes(self, asked: Asked, env: Env) -> tuple[int, str]:
-        """Return the number of PEs on the CPU, and why; 0: as many as it has rows for."""
+        """Return the number of PEs on the CPU, and why."""
         return choices.choose_pes(asked.pes, env.pes)
 
     def cpu_blocks(
@@ -95,7 +99,6 @@ class Placement:
 
     engine: str
     pes: int
-    """0: as many as the work has rows for."""
     blocks: int
     """Blocks for each PE; 0: the engine decides."""
     why: list[str] = field(default_factory=list)

@@ -172,6 +172,15 @@ def test_pes_must_be_as_many_as_gpus(machine: Machine) -> None:
         place(LARGE, Asked(gpus=[0, 1], pes=3), Env())
 
 
+def test_pes_take_the_first_of_all_gpus(machine: Machine) -> None:
+    machine(4)
+    assert numbers(place(LARGE, Asked(gpus="all", pes=2), Env(gpus=(3,)))) == [0, 1]
+    assert numbers(place(LARGE, Asked(gpus="all", pes=2), Env(), 3)) == [0, 3]
+    assert numbers(place(LARGE, Asked(gpus="all"), Env(pes=2))) == [0, 1, 2, 3]
+    with pytest.raises(NotEnoughGpusError, match="5 PEs are asked for, but there are 4 GPUs for"):
+        place(LARGE, Asked(gpus="all", pes=5), Env())
+
+
 def test_pes_take_the_first_gpus_of_an_idle_machine(machine: Machine) -> None:
     machine(4)
     placement = place(SMALL, Asked(engine="cuda_p2p", pes=3), Env())
