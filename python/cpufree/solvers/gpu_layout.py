@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.engines import gpus
+from cpufree.engines.asked import Asked
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.env import Env
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import SYMMETRY_TOLERANCE
@@ -88,11 +90,22 @@ def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placem
         return "factors of a preconditioner are computed by the host"
     if context.named == "cpu_threads":
         return "it is to be solved on the CPU"
-    if gpus.absence(gpus.find()):
+    there = gpus.find()
+    if gpus.absence(there):
         return "no GPU can be used"
-    if asked.pes == "auto" and env.pes is None:
-        asked = replace(asked, pes=1)  # others would have to be sent their rows
-    where = place(SystemWork(Size(A.n, A.nnz, A.dtype.itemsize)), asked, env, A.device)
-    if where.pes != 1:
-        return "several GPUs are to solve it"
-    return where
+    if _least_pes(asked, env, there) > 1:  # others would have to be sent their rows
+        return "several PEs are to solve it"
+    if asked.pes == "auto":
+        asked = replace(asked, pes=1)
+    return place(SystemWork(Size(A.n, A.nnz, A.dtype.itemsize)), asked, env, A.device)
+
+
+def _least_pes(asked: Asked, env: Env, there: list[gpus.Gpu]) -> int:
+    """Return how many PEs are asked for; 1 where nothing says so, whatever would be best."""
+    if not isinstance(asked.devices, str):
+        return len(asked.devices)
+    if asked.pes != "auto":
+        return int(asked.pes)
+    if asked.devices == "all":
+        return len(gpus.usable(there))
+    return env.pes or 1

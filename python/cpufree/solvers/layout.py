@@ -216,6 +216,12 @@ class Sharing:
         ordering = choose_order(A, part, reorder, gain)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
 
+    def keeps_rows_in_order(self) -> bool:
+        """Return whether PEs have consecutive rows, in the order of the matrix."""
+        if self.order is not None:
+            return False
+        return self.part is None or bool((self.part[1:] >= self.part[:-1]).all())
+
 
 def in_team(team: Team | None, decide: Callable[[], Sharing]) -> Sharing:
     """Return what is decided; with a team, by rank 0 for all."""

@@ -26,7 +26,13 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.solvers import agreement, gpu_layout, own_rows
 from cpufree.solvers.forecast import forecast
 from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
-from cpufree.solvers.preparation import Prepared, prepare, solve_dtype, symmetry_warnings
+from cpufree.solvers.preparation import (
+    Prepared,
+    check_matrix,
+    prepare,
+    solve_dtype,
+    symmetry_warnings,
+)
 from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
 
@@ -46,11 +52,8 @@ def set_up(A: Any, context: SetupContext, laps: Laps) -> MatrixSetup:
     matrix = canonical_csr(A)
     kind = _dtype(matrix, context)
     if gpu_layout.gpus_may_check(matrix, context):
-        found = _checked_by_gpus(matrix, kind, context, laps)
-        if found is not None:
-            return found
-    matrix = as_csr(matrix)
-    prepared = prepare(matrix, context.options.check, kind)
+        return _set_up_unchecked(matrix, kind, context, laps)
+    prepared = prepare(as_csr(matrix), context.options.check, kind)
     laps.lap("check")
     return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
 
@@ -73,29 +76,47 @@ def lay_out_matrix(
     return lay_out(prepared, where, partial(_share, prepared, where, context), laps)
 
 
-def _checked_by_gpus(
+def _set_up_unchecked(
     A: CsrMatrix, kind: npt.DTypeLike | None, context: SetupContext, laps: Laps
-) -> MatrixSetup | None:
-    """Lay a matrix out while GPUs look at its entries; None: the host has to check it first."""
+) -> MatrixSetup:
+    """Set a matrix up at whose entries GPUs look on the way, or else the host."""
     laps.lap("check")
-    prepared = prepare(A, False, kind)
-    where = _place(prepared, context, laps)
-    if where.engine != "cuda_p2p":
-        return None
-    sharing = _share(prepared, where, context)
-    laps.lap("partition")
-    layout = lay_out(prepared, where, sharing, laps, inspect=True)
+    unchecked = prepare(A, False, kind)
+    where = _place(unchecked, context, laps)
+    sharing = None
+    if where.engine == "cuda_p2p":
+        sharing = _share(unchecked, where, context)
+        laps.lap("partition")
+        found = _checked_by_gpus(A, unchecked, where, sharing, laps)
+        if found is not None:
+            return found
+    matrix = as_csr(A)
+    if matrix is not A:  # entries that are 0 have gone, or have come
+        prepared = prepare(matrix, True, kind)
+        laps.lap("check")
+        return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
+    prepared = replace(unchecked, warnings=check_matrix(A))
+    laps.lap("check")
+    shared = sharing or partial(_share, prepared, where, context)
+    return MatrixSetup.of(prepared, lay_out(prepared, where, shared, laps))
+
+
+def _checked_by_gpus(
+    A: CsrMatrix, unchecked: Prepared, where: Placement, sharing: Sharing, laps: Laps
+) -> MatrixSetup | None:
+    """Lay a matrix out while GPUs look at its entries; None: the host has to look."""
+    if not sharing.keeps_rows_in_order():
+        return None  # then GPUs do not lay it out
+    layout = lay_out(unchecked, where, sharing, laps, inspect=True)
     if layout.refused:
         logger.debug("GPUs do not lay the matrix out: %s", layout.refused)
-    # Of what GPUs refuse or have no room for, the host knows more.
-    found = A.statistics if layout.refused or layout.entries is None else layout.entries
-    if not found.solvable(A.dtype.name):
         return None
-    prepared = replace(prepared, warnings=symmetry_warnings(found.asymmetry))
-    if layout.refused:
-        layout = lay_out(prepared, where, sharing, laps)
-    else:
-        layout = replace(layout, warnings=[*prepared.warnings, *layout.warnings])
+    entries = layout.entries
+    assert entries is not None, "GPUs tell what they have found, or why they have not looked"
+    if not entries.solvable(A.dtype.name):
+        return None
+    prepared = replace(unchecked, warnings=symmetry_warnings(entries.asymmetry))
+    layout = replace(layout, warnings=[*prepared.warnings, *layout.warnings])
     return MatrixSetup.of(prepared, layout)
 
 

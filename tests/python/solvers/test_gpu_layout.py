@@ -17,6 +17,7 @@ from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import NEAR_DIAGONAL
+from cpufree.solvers import setup
 
 A = cpufree.generate.poisson1d(5)
 Make = Callable[..., Any]
@@ -91,6 +92,51 @@ def test_what_only_the_host_can_do_is_left_to_it(
     Solver(matrix, **{"engine": "cuda_p2p", **options}).close()
     assert matrix.downloads == 1
     assert not isinstance(machine.systems[-1], GivenSystem)
+
+
+@pytest.mark.parametrize(
+    ("options", "devices"),
+    [
+        ({"gpus": [0, 1]}, (0, 1)),
+        ({"gpus": "all"}, (0, 1, 2, 3)),
+        ({"gpus": "all", "pes": 2}, (0, 1)),
+        ({"partition": [0, 0, 1, 1, 1], "engine": "cuda_p2p"}, (0, 1)),
+        ({"partition": [0, 0, 1, 1, 1], "gpus": [3, 2]}, (3, 2)),
+    ],
+)
+def test_matrix_for_several_gpus_goes_to_them_through_the_host(
+    options: dict[str, Any], devices: tuple[int, ...]
+) -> None:
+    matrix = CupyMatrix(A, 2)
+    with Solver(matrix, **options) as solver:
+        assert solver.gpus == devices
+    assert matrix.downloads == 1
+
+
+@pytest.mark.parametrize("options", [{"pes": 5}, {"partition": [0, 1, 2, 3, 4]}])
+def test_matrix_for_more_pes_than_gpus_goes_to_the_cpu(options: dict[str, Any]) -> None:
+    matrix = CupyMatrix(A, 2)
+    with Solver(matrix, **options) as solver:
+        assert (solver.engine, len(solver.plan["rows"])) == ("cpu_threads", 5)
+    assert matrix.downloads == 1
+
+
+@pytest.mark.parametrize("options", [{"gpus": [3]}, {"gpus": "3", "pes": 1}])
+def test_matrix_on_a_gpu_is_laid_out_on_the_one_that_is_named(
+    machine: FakeCore, options: dict[str, Any]
+) -> None:
+    Solver(CupyMatrix(A, 2), **options).close()
+    assert given(machine).gpus == [3]
+
+
+def test_matrix_on_the_one_gpu_that_there_is_stays_there_for_all_gpus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone = FakeCore(1)
+    alone.most_block_halo_nonzeros = 0
+    monkeypatch.setattr("cpufree._core", alone)
+    Solver(CupyMatrix(A, 0), gpus="all").close()
+    assert given(alone).gpus == [0]
 
 
 def test_matrix_on_a_gpu_that_cannot_be_used_goes_to_the_host(
@@ -175,8 +221,7 @@ class Looking(FakeCore):
 
     def System(self, *arguments: Any) -> Any:
         system = super().System(*arguments)
-        tuning = arguments[9] if len(arguments) > 9 else {}
-        self.looked = bool(tuning.get("inspect"))
+        self.looked, system.inspects = system.inspects, False
         entries = {
             "mirrored": True,
             "symmetric": True,
@@ -186,11 +231,14 @@ class Looking(FakeCore):
             **self.found,
         }
         plan = system.plan
-        if self.looked and not (entries["mirrored"] and entries["finite"]):
-            system.plan = lambda: {"entries": entries, "refused": "entries cannot be"}
+        if self.looked and not all(entries[key] for key in SOUND):
+            system.plan = lambda: {"refused": "entries cannot be"}
         elif self.looked:
             system.plan = lambda: {**plan(), "entries": entries}
         return system
+
+
+SOUND = ("mirrored", "finite", "positive_diagonal")
 
 
 @pytest.fixture
@@ -259,8 +307,48 @@ def test_matrices_that_the_host_lays_out_are_looked_at_by_it(
     machine: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = inspections(monkeypatch)
-    Solver(A.copy(), engine="cuda_p2p").close()  # these GPUs do not tell what they have found
-    assert looks != []
+    Solver(A.copy(), engine="cuda_p2p").close()  # these GPUs lay none out
+    assert looks == [A.nnz]
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[Any]:
+    """Return a list that grows with every call of a function of setup.py."""
+    calls: list[Any] = []
+    function = getattr(setup, name)
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        calls.append(arguments)
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(setup, name, noted)
+    return calls
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_matrix_is_placed_and_prepared_once_whoever_looks_at_it(
+    monkeypatch: pytest.MonkeyPatch, gpus: int
+) -> None:
+    fake = FakeCore(gpus)
+    fake.most_block_halo_nonzeros = 0
+    monkeypatch.setattr("cpufree._core", fake)
+    placed, prepared = counted(monkeypatch, "place"), counted(monkeypatch, "prepare")
+    looks = inspections(monkeypatch)
+    with Solver(A.copy()) as solver:
+        assert solver.engine == "cpu_threads"
+    assert (len(placed), len(prepared), looks) == (1, 1, [A.nnz])
+
+
+@pytest.mark.parametrize(
+    ("options", "systems"),
+    [({"reorder": "rcm"}, 1), ({"partition": [1, 0, 1, 0, 1]}, 1), ({"gpus": [0, 0]}, 1)],
+)
+def test_gpus_are_asked_only_for_rows_in_the_order_of_the_matrix(
+    looking: Looking, options: dict[str, Any], systems: int
+) -> None:
+    gpus = [0, 0] if "partition" in options else [0]
+    Solver(A.copy(), **{"gpus": gpus, **options}).close()
+    assert len(looking.systems) == systems
+    assert looking.looked == ("gpus" in options)
 
 
 def test_known_entries_are_not_looked_at_again(

@@ -157,6 +157,7 @@ class FakeSystem:
     ) -> None:
         self.matrix = sp.csr_array((data, indices, indptr))
         self.pes, self.blocks, self.engine, self.gpus = pes, blocks, engine, gpus
+        self.inspects = bool((tuning or {}).get("inspect"))
         self.options: dict[str, Any] = {}
         self.given: tuple[Any, Any, Any] = (None, None, None)
 
@@ -171,6 +172,8 @@ class FakeSystem:
         return "this one solves no columns together"
 
     def plan(self) -> dict[str, Any]:
+        if self.inspects:
+            return {"refused": "the host is to lay this matrix out"}
         return {
             "engine": self.engine,
             "pes": self.pes,
