@@ -53,8 +53,8 @@ struct PlanReport {
   // the diagonal on average.
   std::optional<EntryReport> entries;
   double mean_distance = 0.0;
-  // Why the matrix has not been laid out: the system cannot be used, and all else here but what was
-  // found in the entries is missing. "": it has.
+  // Why the matrix has not been laid out: the system cannot be used, and all else here is missing.
+  // "": it has.
   std::string refused;
 };
 

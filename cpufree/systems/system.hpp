@@ -103,6 +103,8 @@ class System {
 
 // Lays the matrix out. `part` (owner of each row; empty: contiguous parts of equal weight) and
 // `order` (rows in the sequence in which PEs number them; empty: natural) as in make_halo_plan.
+// Where spec.inspect asks GPUs to look at the entries and the host is to do it, the system is not
+// usable and PlanReport::refused says why.
 // Throws InvalidInput, Unsupported (an engine that is not here), OutOfMemory, EngineError.
 template <class T>
 std::unique_ptr<System<T>> make_system(const CsrView<T>& matrix, std::span<const std::int32_t> part,

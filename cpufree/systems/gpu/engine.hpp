@@ -78,7 +78,8 @@ std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec);
 // Of a matrix that lies on a GPU, for one PE, which may be on another one: no entry of it visits
-// the host. Throws as make_system does, and InvalidInput where the arrays are no rows of a matrix.
+// the host. Where the host is to lay it out, or to say what is wrong with it, the system is not
+// usable and PlanReport::refused says why. Throws as make_system does.
 template <class T>
 std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
 

@@ -59,11 +59,7 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
   timer_.lap("choice");
-  const std::vector<std::int64_t> cuts{0, matrix.n};
-  if (have_room(place_, matrix, cuts))
-    set_up_by_gpus(matrix, cuts, false);
-  else
-    refuse("the GPU has no room to lay this matrix out");
+  set_up_by_gpus(matrix, {0, matrix.n}, false);
 }
 
 template <class T>
@@ -99,6 +95,8 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
                                   bool runs_likely) {
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
+  if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
+    return refuse("the GPU has no room to lay this matrix out");
   // Kernels of the default solve compile beside those that lay the matrix out.
   compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, place_.devices});
   cuts_ = std::move(cuts);
@@ -106,7 +104,6 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
   if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
     // Of a matrix on a GPU, and of one that was to be looked at, the host says more.
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
-    layout_.report.entries = found.entries;
     return refuse(found.flaw);
   }
   ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);

@@ -68,6 +68,7 @@ struct Settings {
   bool peer_words = true;         // streams write words of other devices
   int small = -1;                 // a device with one multiprocessor, and less memory on chip
   bool peer_memory = true;        // the driver has room for one more device that is reached
+  std::size_t memory = std::size_t{1} << 36;  // of a device, of which none is ever taken
 };
 // Nothing may be under way.
 void configure(const Settings& settings);

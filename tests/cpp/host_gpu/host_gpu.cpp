@@ -45,8 +45,6 @@ void move(void* to, const void* from, std::size_t bytes) {
   }
 }
 
-constexpr std::size_t kMemory = std::size_t{1} << 36;  // of a device
-
 bool is_small(int device) { return device == machine().settings.small; }
 
 gpuError_t create_stream(gpuStream_t* stream) {
@@ -120,7 +118,7 @@ gpuError_t gpuDeviceSynchronize() {
   return gpuSuccess;
 }
 gpuError_t gpuGetDeviceProperties(gpuDeviceProp_t* properties, int device) {
-  *properties = {"stand-in", kMemory, is_small(device) ? 1 : 2, 9, 0, 0, {}};
+  *properties = {"stand-in", machine().settings.memory, is_small(device) ? 1 : 2, 9, 0, 0, {}};
   properties->uuid.bytes[0] = static_cast<char>(device + 1);
   return gpuSuccess;
 }
@@ -165,7 +163,7 @@ gpuError_t gpuDeviceOf(int* device, const void* p) {
 }
 
 gpuError_t gpuMemGetInfo(std::size_t* free, std::size_t* all) {
-  *free = *all = kMemory;
+  *free = *all = machine().settings.memory;
   return gpuSuccess;
 }
 gpuError_t gpuMalloc(void** p, std::size_t bytes) {

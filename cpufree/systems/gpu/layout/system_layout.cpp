@@ -42,12 +42,22 @@ std::vector<std::int64_t> cuts_of(std::span<const std::int64_t> row_ptr,
   return cuts;
 }
 
-// Whether a device has room for rows with so many nonzeros, twice, for what is made of them, and
-// for vectors.
-bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t value_bytes) {
+// How often a device is to hold entries besides those that lie there already.
+template <class T>
+double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int device) {
+  const bool sent = matrix.device != device;
+  const bool moved = spec.pes > 1 || spec.cut != 0;  // numbered anew, or sorted by length
+  constexpr double kSlices = 1.5;
+  return kSlices + (sent ? 1.0 : 0.0) + (moved ? 1.0 : 0.0);
+}
+
+// Whether a device has room for `copies` of so many nonzeros, and for vectors.
+bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t value_bytes,
+              double copies) {
   const gpu::OnDevice here(device);
-  const double bytes = 3.5 * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
-                       128.0 * static_cast<double>(rows);
+  const double bytes =
+      copies * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
+      128.0 * static_cast<double>(rows);
   return bytes < static_cast<double>(gpu::memory_info().free);
 }
 
@@ -213,7 +223,8 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const int device = place.devices[k];
     const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
     const auto sharing = std::ranges::count(place.devices, device);
-    if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T)))
+    if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
+                  copies_of_entries(place.spec, matrix, device)))
       return false;
   }
   return true;
