@@ -68,7 +68,7 @@ class Expressions(Conditions, Parts):
         for length, value in found:
             start = length + more
             written = fields_written(b.out[start:])
-            if any(_depends(leaf, written) for leaf in values.leaves(value)):
+            if written and any(_depends(leaf, written) for leaf in values.leaves(value)):
                 later = b.out[start:]
                 del b.out[start:]
                 value = b.kept(node, value, "before")
