@@ -11,7 +11,6 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.choice import describe
 from cpufree.compiler.grid import GridKernel
 from cpufree.compiler.layout import Layout, Slabs, distributed_rows
-from cpufree.compiler.passes.fusion import reaches_of
 from cpufree.compiler.passes.rows import row_reads
 from cpufree.compiler.show import show
 from cpufree.text import counted
@@ -138,11 +137,10 @@ def _reasons(program: ir.Program, groups: list[ir.Group], pes: int, asked: int |
         if not f.distributed:
             found.append(f"{f.name} has fewer dimensions than the others: every PE has a copy")
     for group in groups:
-        works = [stage.work for stage in group.stages]
-        reaches, _ = reaches_of(program, works)
-        for work, reach in zip(works, reaches, strict=True):
-            if (reach.below or reach.above) and isinstance(work, ir.Assign):
-                rows = counted(reach.below + reach.above, "row")
+        for stage in group.stages:
+            work, beyond = stage.work, stage.below + stage.above
+            if beyond and isinstance(work, ir.Assign):
+                rows = counted(beyond, "row")
                 found.append(
                     f"line {work.line}: {rows} of {work.field} beyond a PE's own are "
                     "computed twice, instead of an exchange"

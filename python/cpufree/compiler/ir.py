@@ -175,10 +175,15 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Stage:
-    """An Assign or Reduce in a group, `lag` rows behind the rows of the group."""
+    """An Assign or Reduce in a group, `lag` rows behind the rows of the group.
+
+    A PE does its own rows, and so many rows before them and behind them.
+    """
 
     work: Assign | Reduce
     lag: int
+    below: int = 0
+    above: int = 0
 
 
 @dataclass(frozen=True)

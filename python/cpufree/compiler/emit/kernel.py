@@ -12,7 +12,6 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.stage import StageText
 from cpufree.compiler.layout import Key
-from cpufree.compiler.passes.fusion import Reach, reaches_of
 
 
 @dataclass(frozen=True)
@@ -175,13 +174,11 @@ class KernelText:
         return text
 
     def _group(self, s: ir.Group) -> list[str]:
-        works = [stage.work for stage in s.stages]
-        reaches, _ = reaches_of(self.program, works)
         lines, names, after = [], [], []
         fields: dict[str, None] = {}
-        for k, (stage, reach) in enumerate(zip(s.stages, reaches, strict=True)):
+        for k, stage in enumerate(s.stages):
             text = self._stage(stage.work)
-            lines += text.make(f"stage{k}", stage.lag, reach.below, reach.above)
+            lines += text.make(f"stage{k}", stage.lag, stage.below, stage.above)
             names.append(f"stage{k}")
             fields.update({r.field: None for r in ir.reads(stage.work.value)})
             if isinstance(stage.work, ir.Assign):
@@ -195,7 +192,7 @@ class KernelText:
 
     def _everywhere(self, work: ir.Assign | ir.Reduce) -> list[str]:
         text = self._stage(work)
-        lines = [*text.make("stage0", *([Reach().below] * 3)), "rt.everywhere(stage0);"]
+        lines = [*text.make("stage0", lag=0, below=0, above=0), "rt.everywhere(stage0);"]
         if isinstance(work, ir.Reduce):
             lines += _joined(work, "stage0", False)
         return ["{", *(f"  {line}" for line in lines), "}"]

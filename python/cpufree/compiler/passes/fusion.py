@@ -51,8 +51,9 @@ def _block(program: ir.Program, body: tuple[ir.Statement, ...]) -> tuple[ir.Stat
         if open_group:
             lags = lags_of(program, open_group)
             assert lags is not None
-            stages = tuple(ir.Stage(w, lag) for w, lag in zip(open_group, lags, strict=True))
-            out.append(ir.Group(stages))
+            reaches, _ = reaches_of(program, open_group)
+            stages = zip(open_group, lags, reaches, strict=True)
+            out.append(ir.Group(tuple(ir.Stage(w, k, r.below, r.above) for w, k, r in stages)))
             open_group.clear()
 
     for s in body:
@@ -119,7 +120,6 @@ def reaches_of(program: ir.Program, works: list[Work]) -> tuple[list[Reach], dic
 
     From the last stage to the first: what a stage writes is needed as far as later ones read it.
     """
-    fields = {f.name: f for f in program.fields}
     needs: dict[str, Reach] = {}
     reaches: list[Reach] = []
     for k in range(len(works) - 1, -1, -1):
@@ -129,23 +129,12 @@ def reaches_of(program: ir.Program, works: list[Work]) -> tuple[list[Reach], dic
         if name:
             reach = needs.get(name, Reach())
             # Where it writes all that is read later, older values are not needed.
-            if covers(program, works[k], works[k + 1 :]) or fields[name].role == "temporary":
+            if covers(program, works[k], works[k + 1 :]):
                 needs[name] = Reach()
         reaches.insert(0, reach)
         for r in row_reads(program, work):
             needs[r.field] = needs.get(r.field, Reach()).joined(reach.moved(r.offset))
     return reaches, needs
-
-
-def left_valid(program: ir.Program, work: Work, reach: Reach, before: Reach) -> Reach:
-    """Return the ghosts of the field that a stage writes that are valid after it.
-
-    Outside its box a row keeps what it had: there the ghosts are as valid as before.
-    """
-    assert isinstance(work, ir.Assign)
-    if is_full(program, work):
-        return reach
-    return Reach(min(reach.below, before.below), min(reach.above, before.above))
 
 
 def is_full(program: ir.Program, work: ir.Assign) -> bool:
@@ -164,8 +153,15 @@ def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
             if read.field != work.field:
                 continue
             for axis, span in zip(read.axes, work.box, strict=True):
-                count = axis.values(other.box)
-                last = axis.start + axis.step * (count - 1)
-                if axis.wrap or span.step != 1 or axis.start < span.start or last >= span.stop:
+                if not _is_within(axis, axis.values(other.box), span):
                     return False
     return True
+
+
+def _is_within(axis: ir.Axis, count: int, span: ir.Span) -> bool:
+    """Return whether all points that an axis of a read takes are among those of a span."""
+    last = axis.start + axis.step * (count - 1)
+    if axis.wrap or axis.start < span.start or last >= span.stop:
+        return False
+    alike = count == 1 or axis.step % span.step == 0
+    return alike and (axis.start - span.start) % span.step == 0

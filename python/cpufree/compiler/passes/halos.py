@@ -3,17 +3,54 @@
 Ghosts of a field are valid when the program begins (they are loaded), after an exchange, and as far
 as a group computes its rows beyond the border. A stage that writes a field makes its other ghosts
 stale. At the head of a loop that is valid which is valid before the loop and after its body.
+
+Ghosts around the ring, of the PEs that own a field's first and last rows, are another matter: no
+group computes them, as a stage's box ends where the field ends. Only an exchange around the ring
+brings them up to date.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.fusion import Reach, left_valid, reaches_of
-from cpufree.compiler.passes.rows import row_reads, written
+from cpufree.compiler.passes.fusion import Reach, is_full, reaches_of
+from cpufree.compiler.passes.rows import Work, row_reads, written
 
-Valid = dict[str, Reach]
+NONE = Reach()
+
+
+@dataclass(frozen=True)
+class Ghosts:
+    """Ghosts of a field: of the PEs beside, and around the ring."""
+
+    inner: Reach = NONE
+    ring: Reach = NONE
+
+    def common(self, other: Ghosts) -> Ghosts:
+        """Return those that are in both."""
+        return Ghosts(_common(self.inner, other.inner), _common(self.ring, other.ring))
+
+    def holds(self, needed: Ghosts) -> bool:
+        """Return whether all that are needed are among these."""
+        return _common(self.inner, needed.inner) == needed.inner and (
+            _common(self.ring, needed.ring) == needed.ring
+        )
+
+    def after(self, program: ir.Program, work: ir.Assign, computed: Reach) -> Ghosts:
+        """Return those that are valid after a stage has written the field, and computed some.
+
+        Outside its box a row keeps what it had: there the ghosts are as valid as before.
+        """
+        full = is_full(program, work)
+        return Ghosts(computed if full else _common(self.inner, computed))
+
+
+def _common(a: Reach, b: Reach) -> Reach:
+    return Reach(min(a.below, b.below), min(a.above, b.above))
+
+
+Valid = dict[str, Ghosts]
 
 
 def exchange(program: ir.Program) -> ir.Program:
@@ -70,7 +107,9 @@ class _Halos:
                 self.periodic |= set(s.fields)
 
     def run(self) -> ir.Program:
-        body, _ = self.block(self.program.body, dict(self.widths))
+        # The load brings all ghosts, those around the ring too.
+        valid = {name: Ghosts(wide, wide) for name, wide in self.widths.items()}
+        body, _ = self.block(self.program.body, valid)
         return replace(self.program, body=body)
 
     def block(
@@ -103,7 +142,7 @@ class _Halos:
         head = dict(valid)
         if has_exits:
             touched = ir.touched_fields(s.body)
-            head = {n: Reach() if n in touched else r for n, r in head.items()}
+            head = {n: Ghosts() if n in touched else g for n, g in head.items()}
         first = self.channel
         while True:
             self.channel = first
@@ -117,22 +156,31 @@ class _Halos:
         """Return a group with the exchange that it needs before."""
         works = [stage.work for stage in s.stages]
         reaches, needs = reaches_of(self.program, works)
+        around = ring_needs(self.program, works)
         halos = []
         for name, need in needs.items():
-            have = valid[name]
-            if need.below > have.below or need.above > have.above:
-                wide = self.widths[name]
-                halos.append(ir.Halo(name, wide.below, wide.above, name in self.periodic))
-                valid[name] = wide
+            if not valid[name].holds(Ghosts(need, around.get(name, Reach()))):
+                wide, periodic = self.widths[name], name in self.periodic
+                halos.append(ir.Halo(name, wide.below, wide.above, periodic))
+                valid[name] = Ghosts(wide, wide if periodic else Reach())
         for work, reach in zip(works, reaches, strict=True):
-            name = written(work)
-            if name:
-                valid[name] = left_valid(self.program, work, reach, valid[name])
+            if isinstance(work, ir.Assign):
+                valid[work.field] = valid[work.field].after(self.program, work, reach)
         if not halos:
             return [s]
         self.channel += 1
         channel = self.channel - 1
         return [ir.Put(channel, tuple(halos)), ir.Wait(channel, tuple(halos)), s]
+
+
+def ring_needs(program: ir.Program, works: list[Work]) -> dict[str, Reach]:
+    """Return the ghosts around the ring that a group needs: of what it reads periodically."""
+    needs: dict[str, Reach] = {}
+    for work in works:
+        for r in row_reads(program, work):
+            if r.periodic:
+                needs[r.field] = needs.get(r.field, Reach()).joined(Reach().moved(r.offset))
+    return needs
 
 
 def permute(s: ir.Permute, valid: Valid) -> None:
@@ -143,4 +191,4 @@ def permute(s: ir.Permute, valid: Valid) -> None:
 
 def both(a: Valid, b: Valid) -> Valid:
     """Return what is valid on either way."""
-    return {n: Reach(min(r.below, b[n].below), min(r.above, b[n].above)) for n, r in a.items()}
+    return {name: ghosts.common(b[name]) for name, ghosts in a.items()}
