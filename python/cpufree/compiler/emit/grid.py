@@ -13,6 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import BlockPlan
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.sweep import Sweep, is_accurate
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
@@ -150,7 +151,7 @@ class Grid(KernelText):
             "}  // namespace",
             "",
         ]
-        return "\n".join(lines)
+        return in_ascii("\n".join(lines))
 
     def _results(self) -> list[str]:
         lines = super()._results()

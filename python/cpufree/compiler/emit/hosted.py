@@ -13,6 +13,7 @@ from typing import TypeAlias
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.grid import register_fields
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout
@@ -55,7 +56,7 @@ def emit_hosted(
 ) -> HostedText:
     """Return the kernels of a program of groups."""
     lines, kernels = stage_kernels(program, layout, kept, multiprocessors, options)
-    return HostedText("\n".join([*HEAD, *lines]) + "\n", kernels, options.threads)
+    return HostedText(in_ascii("\n".join([*HEAD, *lines]) + "\n"), kernels, options.threads)
 
 
 def stage_kernels(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.stage import StageText
 from cpufree.compiler.layout import Key
 
@@ -65,7 +66,7 @@ class KernelText:
             "}  // namespace",
             "",
         ]
-        return Emitted("\n".join(lines), tuple(self.numbers))
+        return Emitted(in_ascii("\n".join(lines)), tuple(self.numbers))
 
     def _fields(self) -> list[str]:
         lines = []

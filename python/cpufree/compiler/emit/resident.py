@@ -88,7 +88,7 @@ class Tiles(Grid):
             lines += [
                 f"auto f_{f.name} = rt.template tiled<{kind}>({at}, {f.shape[0]}, {k}, {tile});",
                 f"constexpr TileShape s_{f.name}{self._shape(f)};",
-                f"[[maybe_unused]] Epoch e_{f.name} = 0;",
+                f"[[maybe_unused]] Epoch epoch_{f.name} = 0;",
             ]
         return lines
 
@@ -118,7 +118,7 @@ class Tiles(Grid):
     def _statement(self, s: ir.Statement) -> list[str]:
         if isinstance(s, ir.Exchange):
             fields = [self.program.field(name) for name in s.fields]
-            parts = [f"Exchanged<{TYPES[f.type]}>{{f_{f.name}, s_{f.name}, e_{f.name}}}"
+            parts = [f"Exchanged<{TYPES[f.type]}>{{f_{f.name}, s_{f.name}, epoch_{f.name}}}"
                      for f in fields]  # fmt: skip
             return [f"if (!rt.exchange({', '.join(parts)})) return false;"]
         return super()._statement(s)

@@ -18,6 +18,7 @@ from typing import Any
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.hosted import HEAD, Kernels, stage_kernels
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.hosted import LAUNCH, Follower, HostDriven, Recording
 from cpufree.compiler.passes import add_temporaries
@@ -155,7 +156,7 @@ class RanksRecording(Recording):
             # Launches have the threads of all kernels: those that are too many do nothing.
             threads = max(_PACK_THREADS, self.options.threads)
             lines.append(_MOVE.format(threads=threads, number=number, moves="\n".join(calls)))
-        return "\n".join(lines) + "\n"
+        return in_ascii("\n".join(lines) + "\n")
 
     def _call(self, what: str, rank: int, site: int) -> str:
         one, other, peer = self.messages.ends(what, rank, site)

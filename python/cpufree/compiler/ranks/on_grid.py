@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.grid import Grid, GridText, reduces
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, tiles
 from cpufree.compiler.ranks.layout import RankGridLayout
@@ -224,7 +225,7 @@ class _Variant(Grid):
             "  return !rt.failed();",
             "}",
         ]
-        return _Made("\n".join(lines), self.most_tiles, tuple(self.in_registers))
+        return _Made(in_ascii("\n".join(lines)), self.most_tiles, tuple(self.in_registers))
 
     def _statement(self, s: ir.Statement) -> list[str]:
         if isinstance(s, MESSAGES):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.kernel import KernelText
+from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.layout import Key
 from cpufree.compiler.ranks.routes import Ranks
 
@@ -72,7 +73,7 @@ def emit_rows(ranks: Ranks, programs: list[ir.Program]) -> RowsText:
         for k in range(len(texts))
     )
     lines += [_ENTRY.format(cases=cases), "}  // namespace", ""]
-    return RowsText("\n".join(lines), tuple(variant_of), tuple(numbers))
+    return RowsText(in_ascii("\n".join(lines)), tuple(variant_of), tuple(numbers))
 
 
 def exchanges_of(program: ir.Program) -> int:
