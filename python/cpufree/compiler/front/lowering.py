@@ -306,7 +306,7 @@ class _Lowering:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         inner = Scope(frozenset(regions.assigned(program.source.tree.body)))
         for name, parameter in program.signature.parameters.items():
-            value = bound.arguments.get(name, Host(parameter.default, literal=True))
+            value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
             inner.names[name] = self.kept(node, self.readable(node, value), name)
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)

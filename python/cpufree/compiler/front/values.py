@@ -95,7 +95,8 @@ _PLAIN = (bool, int, float, str, bytes, type(None), np.generic, slice, np.dtype,
 def unpacked(value: Value) -> Value:
     """Return a value in which tuples and lists of the host are TupleValues."""
     if isinstance(value, Host) and type(value.value) in (tuple, list):
-        items = tuple(unpacked(Host(v, value.literal)) for v in value.value)
+        text = value.text and f"{value.text}[...]"
+        items = tuple(unpacked(Host(v, value.literal, text)) for v in value.value)
         return TupleValue(items, isinstance(value.value, list))
     if isinstance(value, TupleValue):
         return TupleValue(tuple(map(unpacked, value.items)), value.is_list)
