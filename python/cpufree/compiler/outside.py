@@ -101,6 +101,8 @@ def value_key(value: Any, seen: frozenset[Any] = frozenset()) -> Key:
     kind = type(value)
     if kind in _PLAIN or isinstance(value, np.dtype):
         return kind, value
+    if (kind is type or kind in _FUNCTIONS) and _is_known(value):
+        return Same(value)
     if kind is float:
         return kind, value.hex()  # 0.0 is not -0.0
     if kind is range or isinstance(value, _NUMBERS):
