@@ -190,8 +190,10 @@ class Runtime {
   // Slot (parity, PE) is written by that PE alone. Reduction e + 2 uses the slot of e: a PE pushes
   // it after it has pulled e + 1 of all, and each of these was pushed after its sender had pulled
   // e.
+  //
+  // It stays a function: some hundred copies in one kernel keep a compiler busy for a minute.
   template <class V, class F>
-  CPUFREE_KERNEL_FN bool join(V& value, F&& f) {
+  [[gnu::noinline]] CPUFREE_KERNEL_FN bool join(V& value, F&& f) {
     static_assert(sizeof(V) <= 16);
     double words[2] = {0.0, 0.0};
     std::memcpy(words, &value, sizeof value);

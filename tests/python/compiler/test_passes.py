@@ -11,6 +11,7 @@ from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
 
 import cpufree
 from cpufree.compiler import ir
+from cpufree.compiler.emit import emit
 from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import passes
@@ -34,6 +35,14 @@ def two_sweeps(a: Any, b: Any, c: Any, n: int) -> None:
     for _ in range(n):
         b[1:-1] = a[2:] - a[:-2]
         c[1:-1] = b[2:] + b[:-2]
+
+
+@cpufree.program
+def corners(v: Any, n: int) -> None:
+    for _ in range(n):
+        for i in (1, 4):
+            for j in (1, 4):
+                v[i, j] = 0.5 * v[i, j - 1]
 
 
 def of(kind: type, program: ir.Program) -> list[Any]:
@@ -109,3 +118,8 @@ def test_check_finds_a_wait_that_nothing_was_sent_for() -> None:
 
     with pytest.raises(cpufree.EngineError, match="not sent"):
         check_ghosts(replace(made, body=without(made.body)))
+
+
+def test_stages_that_differ_in_numbers_alone_share_their_text() -> None:
+    text = emit(passes(corners.lower(np.zeros((6, 6)), 2))).text
+    assert text.count("struct Stage") == 2, "one reads a point, the other one writes it"

@@ -35,7 +35,8 @@ class KernelText:
         self.program = program
         self.numbers: list[Key] = [("rows_of_all", 0), ("slots", 0), ("stop", 0)]
         self.structs: list[str] = []
-        self.stages = 0
+        self.names: dict[tuple[str, ...], str] = {}
+        """Of structs, by their lines."""
         self.depth = 0
 
     def number(self, key: Key) -> str:
@@ -168,18 +169,27 @@ class KernelText:
 
     # --- stages ---
 
-    def _stage(self, work: ir.Assign | ir.Reduce) -> StageText:
-        text = StageText(self.program, work, f"Stage{self.stages}", self.number)
-        self.stages += 1
-        self.structs += text.struct()
-        return text
+    def _stage(
+        self,
+        work: ir.Assign | ir.Reduce,
+        variable: str,
+        lag: int = 0,
+        below: int = 0,
+        above: int = 0,
+    ) -> list[str]:
+        """Return the statements that make a stage; its struct is there before."""
+        text = StageText(self.program, work, self.number)
+        key = tuple(text.lines)
+        if key not in self.names:
+            self.names[key] = f"Stage{len(self.names)}"
+            self.structs += [f"struct {self.names[key]} {{", *key]
+        return text.make(self.names[key], variable, lag, below, above)
 
     def _group(self, s: ir.Group) -> list[str]:
         lines, names, after = [], [], []
         fields: dict[str, None] = {}
         for k, stage in enumerate(s.stages):
-            text = self._stage(stage.work)
-            lines += text.make(f"stage{k}", stage.lag, stage.below, stage.above)
+            lines += self._stage(stage.work, f"stage{k}", stage.lag, stage.below, stage.above)
             names.append(f"stage{k}")
             fields.update({r.field: None for r in ir.reads(stage.work.value)})
             if isinstance(stage.work, ir.Assign):
@@ -192,8 +202,7 @@ class KernelText:
         return ["{", *(f"  {line}" for line in (*lines, *after)), "}"]
 
     def _everywhere(self, work: ir.Assign | ir.Reduce) -> list[str]:
-        text = self._stage(work)
-        lines = [*text.make("stage0", lag=0, below=0, above=0), "rt.everywhere(stage0);"]
+        lines = [*self._stage(work, "stage0"), "rt.everywhere(stage0);"]
         if isinstance(work, ir.Reduce):
             lines += _joined(work, "stage0", False)
         return ["{", *(f"  {line}" for line in lines), "}"]

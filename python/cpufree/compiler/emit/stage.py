@@ -14,10 +14,15 @@ Numbers = Callable[[Key], str]
 
 
 class StageText:
-    """The struct of a stage, and the statements that make one."""
+    """The struct of a stage, and the statements that make one.
 
-    def __init__(self, program: ir.Program, work: Work, name: str, numbers: Numbers) -> None:
-        self.program, self.work, self.name, self.numbers = program, work, name, numbers
+    A struct has the numbers that it needs from its `N` on: stages that differ in numbers alone have
+    the same one, which compilers read and translate once.
+    """
+
+    def __init__(self, program: ir.Program, work: Work, numbers: Numbers) -> None:
+        self.program, self.work, self.numbers = program, work, numbers
+        self.own: list[Key] = []
         self.fields = {f.name: f for f in program.fields}
         self.dims = len(work.box)
         self.members: list[str] = []
@@ -29,11 +34,17 @@ class StageText:
         self._arrays: set[str] = set()
         self.line = numbers(work.line)
         self.value = self._value(work.value)
+        self.lines = self._struct()
 
     @property
     def inner(self) -> int:
         """The axis along which points are done in one go."""
         return self.dims - 1
+
+    def _number(self, key: int) -> str:
+        """Return the text of a number in the struct."""
+        self.own.append(key)
+        return f"N[{len(self.own) - 1}]"
 
     def _value(self, value: ir.Expr) -> str:
         return cxx(value, self._leaf, self.line)
@@ -97,7 +108,7 @@ class StageText:
         work = self.work
         over = work.field if isinstance(work, ir.Assign) else work.over
         offset, _ = row_offset(e, rows, f.shape[0], self.fields[over].shape[0] if over else 0)
-        start = self.numbers(rows.start + offset)
+        start = self._number(rows.start + offset)
         if self.inner == 0:
             return f"{start} - {array}.first", ir.Axis(0, 0, rows.step)
         step = "" if rows.step == 1 else f" * {rows.step}"
@@ -105,7 +116,7 @@ class StageText:
 
     def _index(self, a: ir.Axis, k: int) -> str:
         """Return an index along an axis; of the inner axis what does not depend on the point."""
-        start = self.numbers(a.start)
+        start = self._number(a.start)
         if a.dim < 0:
             return start
         if a.dim == self.inner:
@@ -114,12 +125,12 @@ class StageText:
             return start
         r = f"r{a.dim}"
         if a.wrap:
-            r = f"wrapped({r} + {self.numbers(a.shift)}, {self.numbers(a.wrap)})"
+            r = f"wrapped({r} + {self._number(a.shift)}, {self._number(a.wrap)})"
         return f"{start} + {r}" + ("" if a.step == 1 else f" * {a.step}")
 
     def _wrap(self, a: ir.Axis, k: int) -> None:
         self.members.append(f"std::int64_t d{k};")
-        shift, wrap = self.numbers(a.shift), self.numbers(a.wrap)
+        shift, wrap = self._number(a.shift), self._number(a.wrap)
         self.segments += [
             f"d{k} = wrapped(r + {shift}, {wrap}) - r;",
             f"e = e < {wrap} - d{k} ? e : {wrap} - d{k};",
@@ -127,11 +138,10 @@ class StageText:
 
     # --- text ---
 
-    def struct(self) -> list[str]:
-        """Return the lines of the struct."""
+    def _struct(self) -> list[str]:
+        """Return the lines of the struct, all but the one that has its name."""
         outer = ", ".join(f"[[maybe_unused]] std::int64_t r{k}" for k in range(self.inner))
         lines = [
-            f"struct {self.name} {{",
             f"  static constexpr int dims = {self.dims};",
             f"  Points box[{self.dims}];",
             "  const std::int64_t* N;",
@@ -169,7 +179,7 @@ class StageText:
         for axis, span in enumerate(work.box):
             stride = "" if axis == len(work.box) - 1 else f" * {array}.stride[{axis}]"
             step = "" if span.step == 1 else f" * {span.step}"
-            index = self.numbers(span.start) + ("" if axis == self.inner else f" + r{axis}{step}")
+            index = self._number(span.start) + ("" if axis == self.inner else f" + r{axis}{step}")
             first = f" - {array}.first" if axis == 0 and f.distributed else ""
             terms.append(f"({index}{first}){stride}")
         self.rows.append(f"o = {' + '.join(terms)};")
@@ -178,14 +188,15 @@ class StageText:
         step = work.box[self.inner].step
         return f"r{self.inner}" if step == 1 else f"r{self.inner} * {step}"
 
-    def make(self, variable: str, lag: int, below: int, above: int) -> list[str]:
-        """Return the statements that make one in the kernel."""
-        lines = [f"Rows<{self.name}> {variable}{{}};"]
+    def make(self, name: str, variable: str, lag: int, below: int, above: int) -> list[str]:
+        """Return the statements that make one in the kernel, of the struct of a name."""
+        lines = [f"Rows<{name}> {variable}{{}};"]
         s = f"{variable}.stage"
         for k, span in enumerate(self.work.box):
             numbers = ", ".join(self.numbers(n) for n in (span.start, span.step, span.count))
             lines.append(f"{s}.box[{k}] = {{{numbers}}};")
-        lines.append(f"{s}.N = N;")
+        first, *_ = [*map(self.numbers, self.own), "N[0]"]
+        lines.append(f"{s}.N = &{first};")
         lines += [f"{s}.{line}" for line in self.setup]
         lags = (("lag", lag), ("below", below), ("above", above))
         lines += [f"{variable}.{what} = {rows};" for what, rows in lags if rows]
