@@ -141,7 +141,10 @@ class Arguments:
         """Return an array where it lies, or one without gaps in its place."""
         if key in self.on_gpu:
             return device_arrays.contiguous(self.given[key], copy_values)
-        return np.ascontiguousarray(self.arrays[key])
+        array = self.arrays[key]
+        if copy_values or array.flags.c_contiguous:
+            return np.ascontiguousarray(array)
+        return np.empty(array.shape, array.dtype)
 
     def take_results(
         self, arrays: Mapping[str, Any], places: Mapping[str, Any], written: Set[str]

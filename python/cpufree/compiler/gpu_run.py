@@ -37,6 +37,8 @@ def _release() -> None:
 class GpuMemory:
     """Heaps of PEs on GPUs, which are kept from one run to the next."""
 
+    takes_gaps = False
+
     def __init__(self, layout: GridLayout, devices: Sequence[int], on_gpus: Any) -> None:
         """`on_gpus`: a program of the extension's, with its memory."""
         self.layout, self.devices, self.on_gpus = layout, list(devices), on_gpus

@@ -58,6 +58,7 @@ class Threads:
     """A thread for each PE, with a heap of the host's memory."""
 
     name = "cpu_threads"
+    takes_gaps = True
     devices: tuple[int, ...] = ()
     team: Team | None = None
     """Of whose processes each runs a PE; None: this process runs all."""

@@ -50,6 +50,8 @@ class Engine(Protocol):
     """The memory of PEs, and launches of a kernel there."""
 
     name: str
+    takes_gaps: bool
+    """Whether the values of arrays need not lie one behind the other."""
 
     @property
     def devices(self) -> Sequence[int]:
@@ -135,18 +137,24 @@ class Runner:
         for owner, arguments in enumerate(given):
             for f in layout.program.fields:
                 if f.role == "argument" and f.name in arguments.arrays:
-                    parts += scatter(layout, owner, f, arguments.contiguous(f.name))
+                    parts += scatter(layout, owner, f, self._array(arguments, f.name))
                 elif f.role == "constant" and f.name in data:
                     constant = np.ascontiguousarray(data[f.name], f.type)
                     parts += scatter(layout, owner, f, constant)
             tables += [(owner, at, words) for at, words in layout.tables(owner).items()]
         self.engine.load(parts, tables)
 
+    def _array(self, arguments: Arguments, key: str, copy_values: bool = True) -> Any:
+        """Return an array as the engine takes it."""
+        if self.engine.takes_gaps:
+            return arguments.arrays[key]
+        return arguments.contiguous(key, copy_values)
+
     def _store(self, owner: int, arguments: Arguments, results: Words, ran: Ran) -> None:
         """Bring what was written to an owner's arrays, and note what it gets."""
         written = self.layout.written(owner)
         out = {
-            key: arguments.contiguous(key, copy_values=False) if key in written else array
+            key: self._array(arguments, key, copy_values=False) if key in written else array
             for key, array in arguments.arrays.items()
         }
 
