@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pickle import PicklingError
 from typing import Any, TypeAlias
 
@@ -29,13 +29,14 @@ from cpufree.compiler.grid import (
     sparing_kernel,
 )
 from cpufree.compiler.interpret import interpret
+from cpufree.compiler.kept_runners import KeptRunners
 from cpufree.compiler.launch import Kernel, cpu_runner, kernel_of, passes
-from cpufree.compiler.layout import Layout, choose_pes, most_pes
+from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.runner import Ran, Runner
-from cpufree.compiler.work import ProgramWork
+from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.distributed import Team
 from cpufree.engines.asked import Asked
 from cpufree.engines.choices import valid
@@ -47,11 +48,12 @@ from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core
 from cpufree.laps import Laps
-from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
+from cpufree.log import log_choices
+from cpufree.options import DISTRIBUTED, WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
 
 _MOST_KERNELS = 64  # of a program that a process remembers
-_MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
+MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
 GpusLike: TypeAlias = "str | Sequence[int]"
 Progress: TypeAlias = ProgressLike
 
@@ -95,7 +97,7 @@ class Program:
         self._last = LastCall()
         self._kernels: dict[str, Kernel] = {}
         self._remembered = Remembered(self.source, lower)
-        self._gpu_runs: dict[tuple[Any, ...], Runner] = {}
+        self._gpu_runs = KeptRunners(MOST_GPU_RUNS)
 
     def __get__(self, instance: Any, owner: Any = None) -> Program:
         """Return the program as a method of an object: functions are bound so, too."""
@@ -146,19 +148,26 @@ class Program:
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return what a call with these arguments would do, and why; nothing is run."""
         env = Env.read()
-        made = passes(self.lower(*args, **kwargs))
-        asked = "auto" if env.pes is None else env.pes
-        found = explain(made, choose_pes(made, "auto", env.pes), asked)
-        return replace(found, on_gpus=self._on_gpus(env.pes or 1, args, kwargs))
+        arguments = self._arguments(args, kwargs)
+        lowered = self._lowered(arguments)
+        made = passes(lowered.program)
+        # Processes divide rows as threads do.
+        asked = Asked("cpu_threads" if env.engine in DISTRIBUTED else "auto")
+        where = self._placed(arguments, lowered, lambda: made, asked, env)
+        found = explain(made, most_pes(made, where.pes), env.pes or "auto")
+        return replace(found, on_gpus=self._on_gpus(lowered, where.own_devices, env.pes or 1))
 
-    def _on_gpus(self, pes: int, args: Any, kwargs: Any) -> tuple[str, ...]:
-        """Return what a call would do on GPUs: those here, or H100s."""
-        lowered = self._lowered(self._arguments(args, kwargs))
+    def _on_gpus(self, lowered: Lowered, devices: list[int], pes: int) -> tuple[str, ...]:
+        """Return what a call would do on these GPUs; where there are none, on some here, or H100s.
+
+        `pes`: how many those are.
+        """
         kept = returned_fields(lowered.result)
         groups = grid_groups(lowered.program, kept)
-        here = [gpu["index"] for gpu in load_core().gpus()][:pes]
+        here = devices or [gpu["index"] for gpu in load_core().gpus()][:pes]
         size = (multiprocessors_of(here), tile_memory_of(here)) if here else (132, MEMORY)
-        return explain_kernel(chosen_kernel(groups, most_pes(groups, pes), kept, *size))
+        count = most_pes(groups, len(devices) or pes)
+        return explain_kernel(chosen_kernel(groups, count, kept, *size))
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
@@ -234,7 +243,7 @@ class Program:
         """
         laps = Laps()
         env = Env.read()
-        seconds = wait_seconds(wait_limit, env)
+        seconds, watch = options_of_run(wait_limit, progress, env)
         asked = Asked(engine, gpus, pes)
         named = env.engine if engine == "auto" else engine
         team = team_for(named, asked) if named == "cpu_processes" else None
@@ -243,18 +252,36 @@ class Program:
             lowered = self._lowered(arguments)
             arguments.check(lowered.program, lowered.outside)
             laps.lap("lower")
-            work = ProgramWork(lowered.program, min(arguments.on_gpu, default=""))
-            where = place(work, asked, env, arguments.near, team)
-            if where.engine == "cuda_p2p":
-                runner = self._gpu_runner(lowered, where)
-            else:
-                runner = self._cpu_runner(arguments, lowered, asked, team)
-            laps.lap("build")
-            values = lowered.data, lowered.scalars
-            ran = self._watched(runner, [arguments], values, seconds, progress, laps)
+            where = self._placed(
+                arguments, lowered, lambda: self._kernel(lowered).program, asked, env, team
+            )
+            log_choices(self.name, where.why, where.warnings)
+            with self._runner(arguments, lowered, where) as runner:
+                laps.lap("build")
+                values = lowered.data, lowered.scalars
+                ran = self._watched(runner, [arguments], values, seconds, watch, laps)
             if ran.stopped:
                 return None
             return arguments.returned(lowered, ran.arrays[0], ran.scalars[0])
+
+    def _placed(
+        self,
+        arguments: Arguments,
+        lowered: Any,
+        on_rows: Callable[[], ir.Program],
+        asked: Asked,
+        env: Env,
+        team: Team | None = None,
+    ) -> Placement:
+        """Return where a call runs; `on_rows` as ProgramWork has it."""
+        if why := self._undivided(lowered):
+            asked = on_one_pe(self.name, why, asked, team)
+        work = ProgramWork(lowered.program, on_rows, min(arguments.on_gpu, default=""))
+        return place(work, asked, env, arguments.near, team)
+
+    def _undivided(self, lowered: Any) -> str:
+        """Return why rows cannot be divided among PEs, "" where they can."""
+        return ""
 
     def _watched(
         self,
@@ -262,14 +289,14 @@ class Program:
         given: list[Arguments],
         values: tuple[Mapping[str, Any], Mapping[str, Any]],
         seconds: float,
-        progress: Progress,
+        watch: Watch,
         laps: Laps,
     ) -> Ran:
         """Run a program, and note how the call went.
 
         `values` are those of its constants, and of its scalars.
         """
-        engine, watch = runner.engine, Watch(progress)
+        engine = runner.engine
         last = self._last  # that of all programs that are bound to objects, too
         last.engine, last.pes, last.devices = engine.name, runner.layout.pes, list(engine.devices)
         last.timings = {}
@@ -282,37 +309,37 @@ class Program:
             raise KeyboardInterrupt
         return ran
 
-    def _cpu_runner(
-        self, arguments: Arguments, lowered: Lowered, asked: Asked, team: Team | None
-    ) -> Runner:
+    def _runner(
+        self, arguments: Arguments, lowered: Lowered, where: Placement
+    ) -> AbstractContextManager[Runner]:
+        """Lend what runs a program where it is placed; the last ones on GPUs keep their memory."""
+        if where.engine != "cuda_p2p":
+            return nullcontext(self._cpu_runner(arguments, lowered, where))
+        kept = tuple(sorted(returned_fields(lowered.result)))
+        key = (lowered.key, kept, tuple(where.own_devices))
+        return self._gpu_runs.taken(key, partial(self._gpu_runner, lowered, where))
+
+    def _cpu_runner(self, arguments: Arguments, lowered: Lowered, where: Placement) -> Runner:
         """Return what runs a program on the CPU engine: in this process, or in all of a team."""
         kept = returned_fields(lowered.result)
-        if team is not None:
+        if where.team is not None:
             given = arguments.arrays, lowered.scalars, lowered.data
-            kernel = kernel_in_processes(team, lowered.program, *given)
-            layout = Layout(kernel.program, team.size)
-            return Runner(layout, Processes(layout, kernel, team), kept)
-        kernel = self._kernel(lowered)
-        return cpu_runner(kernel, choose_pes(kernel.program, asked.pes, Env.read().pes), kept)
+            kernel = kernel_in_processes(where.team, lowered.program, *given)
+            layout = Layout(kernel.program, where.pes)
+            return Runner(layout, Processes(layout, kernel, where.team), kept)
+        return cpu_runner(self._kernel(lowered), where.pes, kept)
 
     def _gpu_runner(self, lowered: Lowered, where: Placement) -> Runner:
-        """Return what runs a lowered program on GPUs; the last ones keep their memory."""
+        """Return what runs a lowered program on GPUs."""
         kept = returned_fields(lowered.result)
-        key = (lowered.key, tuple(sorted(kept)), tuple(where.own_devices))
-        found = self._gpu_runs.pop(key, None)
-        if found is None:
-            while len(self._gpu_runs) >= _MOST_GPU_RUNS:
-                self._gpu_runs.pop(next(iter(self._gpu_runs)))
-            made = grid_groups(lowered.program, kept)
-            devices = where.own_devices[: most_pes(made, len(where.own_devices))]
-            size = multiprocessors_of(devices), tile_memory_of(devices)
-            try:
-                found = gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)
-            except OutOfMemoryError:  # second copies of arrays save time, and take memory
-                kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
-                found = gpu_runner(kernel, devices, kept)
-        self._gpu_runs[key] = found
-        return found
+        made = grid_groups(lowered.program, kept)
+        devices = where.own_devices[: most_pes(made, len(where.own_devices))]
+        size = multiprocessors_of(devices), tile_memory_of(devices)
+        try:
+            return gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)
+        except OutOfMemoryError:  # second copies of arrays save time, and take memory
+            kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
+            return gpu_runner(kernel, devices, kept)
 
     def _kernel(self, lowered: Lowered) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""
@@ -330,16 +357,16 @@ class Program:
         return f"<cpufree.program {self.name}{self.signature}>"
 
 
-def wait_seconds(wait_limit: float | None, env: Env) -> float:
-    """Return how long a PE may wait for another one, asked for by a call, or by the environment.
+def options_of_run(wait_limit: float | None, progress: Progress, env: Env) -> tuple[float, Watch]:
+    """Return how long a PE may wait for another one, and what follows the run.
 
     Raises
     ------
     InvalidInputError
-        The call's limit is wrong.
+        What the call asks for is wrong.
     """
     limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
-    return WAIT_SECONDS if limit is None else limit
+    return WAIT_SECONDS if limit is None else limit, Watch(progress)
 
 
 def program(function: Callable[..., Any]) -> Program:

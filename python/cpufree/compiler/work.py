@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cpufree import machine
 from cpufree.compiler import ir
+from cpufree.compiler.layout import choose_pes
+from cpufree.distributed import Team
+from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
+from cpufree.errors import ProgramError
 
 LEAST_POINTS = int(machine.load().number("setup.least_points", "1"))
 """Of an array, from which on "auto" takes GPUs: with fewer, starting one takes longer."""
@@ -32,11 +36,25 @@ PROGRAM = Kind(
 )
 
 
+def on_one_pe(name: str, why: str, asked: Asked, team: Team | None) -> Asked:
+    """Ask for one PE, as a program's rows cannot be divided; ProgramError where more are wanted."""
+    named = 1 if isinstance(asked.devices, str) else len(asked.devices)
+    for pes in (asked.pes, named, 1 if team is None else team.size):
+        if pes not in ("auto", 1):
+            raise ProgramError(
+                f"{name} runs on one PE, not on {pes}: {why}; rows of the first axis are divided "
+                "among PEs, and are read at a constant distance from those that are written"
+            )
+    return replace(asked, pes=1)
+
+
 @dataclass(frozen=True)
 class ProgramWork(Work):
     """A program that is to be run."""
 
     program: ir.Program
+    on_rows: Callable[[], ir.Program]
+    """Makes it ready for the CPU engine, which tells how many rows a PE needs."""
     array: str = ""
     """The name of one that lies on a GPU, if any does."""
 
@@ -65,8 +83,14 @@ class ProgramWork(Work):
         return True
 
     def cpu_pes(self, asked: Asked, env: Env) -> tuple[int, str]:
-        """Leave their number to the layout, which knows how many rows each needs."""
-        return 0, "as many as there are rows for"
+        """Return a PE for each core that has enough to do, or as many as have rows."""
+        pes = choose_pes(self.on_rows(), asked.pes, env.pes)
+        wanted = env.pes if asked.pes == "auto" else asked.pes
+        if wanted is None:
+            return pes, "one for each core, if there are points and rows enough"
+        if pes < int(wanted):
+            return pes, f"for {wanted}, as are asked for, there are too few rows"
+        return pes, choices.choose_pes(asked.pes, env.pes)[1]
 
     def cpu_blocks(
         self, asked: Asked, env: Env, pes: int, cores: int | None = None

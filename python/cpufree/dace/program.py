@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from cpufree.arguments import Count
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.decorated import GpusLike, LastCall, Program, Progress, wait_seconds
+from cpufree.compiler.decorated import (
+    MOST_GPU_RUNS,
+    GpusLike,
+    LastCall,
+    Program,
+    Progress,
+    options_of_run,
+)
 from cpufree.compiler.ir import Program as Representation
+from cpufree.compiler.kept_runners import KeptRunners
 from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
-from cpufree.compiler.ranks.on_gpu import devices_of, gpu_runner_of_ranks
+from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
+from cpufree.compiler.ranks.work import place_ranks
 from cpufree.compiler.runner import Runner
 from cpufree.compiler.show import show
 from cpufree.dace import frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
 from cpufree.dace.refusal import Place
 from cpufree.env import Env
-from cpufree.errors import InvalidInputError, ProgramError
+from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
+from cpufree.log import log_choices
 
 ArgumentsOfRank = Callable[[int, int], Mapping[str, Any]]
-_MOST_KERNELS = 8
+_MOST_RANKS_RUNS = 8
 _MOST_RANKS = 64
 
 
@@ -80,8 +89,8 @@ class DaceProgram(Program):
         self.__name__ = self.name
         self.__doc__ = getattr(self.function, "__doc__", None)
         self._last = LastCall()
-        self._kernels, self._gpu_runs = {}, {}
-        self._ranks: dict[tuple[Any, ...], Runner] = {}
+        self._kernels, self._gpu_runs = {}, KeptRunners(MOST_GPU_RUNS)
+        self._ranks = KeptRunners(_MOST_RANKS_RUNS)
         self._graph: Any = None
         self._tree: Any = None
 
@@ -133,43 +142,8 @@ class DaceProgram(Program):
         arguments = Arguments.of(self.signature, self.name, args, kwargs)
         return self._lowered(arguments).program
 
-    def run(
-        self,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        *,
-        engine: str = "auto",
-        pes: Count = "auto",
-        gpus: GpusLike = "auto",
-        wait_limit: float | None = None,
-        progress: Progress = None,
-    ) -> Any:
-        """Call the program with options: as cpufree.compiler.Program.run.
-
-        Raises
-        ------
-        ProgramError
-            Something has no counterpart, with the line and the node of the graph; or several PEs
-            are asked for, and rows cannot be divided among them.
-        """
-        lowered = self._lowered(Arguments.of(self.signature, self.name, args, kwargs or {}))
-        if lowered.reasons:
-            if pes not in ("auto", 1):
-                raise ProgramError(
-                    f"{self.name} runs on one PE, not on {pes}: {lowered.reasons[0]}; rows of the "
-                    "first axis are divided among PEs, and are read at a constant distance from "
-                    "those that are written"
-                )
-            pes = 1
-        return super().run(
-            args,
-            kwargs,
-            engine=engine,
-            pes=pes,
-            gpus=gpus,
-            wait_limit=wait_limit,
-            progress=progress,
-        )
+    def _undivided(self, lowered: LoweredGraph) -> str:
+        return lowered.reasons[0] if lowered.reasons else ""
 
     # --- ranks ---
 
@@ -189,7 +163,7 @@ class DaceProgram(Program):
         ranks: int,
         *,
         engine: str = "auto",
-        gpus: Sequence[int] | str = "auto",
+        gpus: GpusLike = "auto",
         wait_limit: float | None = None,
         progress: Progress = None,
     ) -> list[Any]:
@@ -205,8 +179,9 @@ class DaceProgram(Program):
             How many there are.
         engine : str
             "cpu_threads", "cuda_p2p", or "auto": GPUs where there is one for each rank.
-        gpus : list of int, optional
-            The GPU of each rank; one may be named for several ranks.
+        gpus : "auto", "all", or list of int
+            The GPU of each rank; one may be named for several ranks. "all": the first ones,
+            whichever CPUFREE_GPUS names.
         wait_limit : float, optional
             Seconds that a rank may wait for another one.
         progress : callable or True, optional
@@ -225,19 +200,19 @@ class DaceProgram(Program):
             A rank waited too long: its message is not sent, or not received.
         """
         laps, env = Laps(), Env.read()
-        seconds = wait_seconds(wait_limit, env)
+        seconds, watch = options_of_run(wait_limit, progress, env)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)
         laps.lap("lower")
-        devices = devices_of(engine, gpus, ranks, env)
-        if not devices:
-            for arguments in given:
-                arguments.to_host()
-        runner = self._runner_of_ranks(lowered, devices)
-        laps.lap("build")
-        values = lowered.data, lowered.scalars
-        ran = self._watched(runner, given, values, seconds, progress, laps)
+        where = place_ranks(engine, gpus, given, env)
+        log_choices(self.name, where.why, where.warnings)
+        key = (routes.to_json(lowered.ranks), tuple(where.own_devices))
+        make = partial(_runner_of_ranks, lowered.ranks, where.own_devices)
+        with self._ranks.taken(key, make) as runner:
+            laps.lap("build")
+            values = lowered.data, lowered.scalars
+            ran = self._watched(runner, given, values, seconds, watch, laps)
         return [
             a.returned(lowered.result, arrays, scalars)
             for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=bool(ran.arrays))
@@ -265,19 +240,10 @@ class DaceProgram(Program):
             walks.append(walked(self._tree, values, same, self.place, rank, len(given)))
         return lowered_ranks(walks, self.name, shared)
 
-    def _runner_of_ranks(self, lowered: LoweredRanks, devices: list[int]) -> Runner:
-        """Return what runs ranks on these GPUs; on the CPU engine where there is none."""
-        key = (routes.to_json(lowered.ranks), tuple(devices))
-        found = self._ranks.pop(key, None)
-        if found is None:
-            while len(self._ranks) >= _MOST_KERNELS:
-                self._ranks.pop(next(iter(self._ranks)))
-            if devices:
-                found = gpu_runner_of_ranks(lowered.ranks, devices)
-            else:
-                found = cpu_runner_of_ranks(lowered.ranks)
-        self._ranks[key] = found
-        return found
+
+def _runner_of_ranks(ranks: routes.Ranks, devices: list[int]) -> Runner:
+    """Return what runs ranks on these GPUs; on the CPU engine where there is none."""
+    return gpu_runner_of_ranks(ranks, devices) if devices else cpu_runner_of_ranks(ranks)
 
 
 def _no_function(*_: Any) -> None:

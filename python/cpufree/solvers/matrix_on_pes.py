@@ -14,7 +14,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
 from cpufree.laps import Laps
-from cpufree.log import log_times, logger
+from cpufree.log import log_choices, log_times
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.solvers import agreement
 from cpufree.solvers.layout import Layout, lay_out, relaid
@@ -185,7 +185,5 @@ class MatrixOnPes:
     def _tell(self, what: str, layout: Layout) -> None:
         """Log a layout and its reasons."""
         size = f"{counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}, {self.dtype}"
-        logger.info("%s: %s; %s", what, size, "; ".join(layout.why))
-        for warning in layout.warnings:
-            logger.warning("%s", warning)
+        log_choices(what, [size, *layout.why], layout.warnings)
         log_times(what, self.setup_timings)

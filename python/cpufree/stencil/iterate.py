@@ -24,7 +24,7 @@ from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_for
-from cpufree.log import log_times, logger
+from cpufree.log import log_choices, log_times
 from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.stencil import processes
 from cpufree.stencil.grid_input import (
@@ -254,9 +254,7 @@ def _result(
 def _tell(result: StencilResult) -> None:
     """Log a run."""
     where = f"{result.engine}, {counted(result.pes, 'PE')} × {counted(result.blocks, 'block')}"
-    logger.info("jacobi: %s; %s; %s", result.message, where, result.plan)
-    for warning in result.warnings:
-        logger.warning("%s", warning)
+    log_choices("jacobi", [result.message, where, str(result.plan)], result.warnings)
     log_times("jacobi", {"kernel": result.seconds, "per_iteration": result.per_iteration})
 
 

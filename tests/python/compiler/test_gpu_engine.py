@@ -20,6 +20,8 @@ from cpufree.compiler.emit.grid import GridText
 from cpufree.compiler.grid import grid_kernel
 from cpufree.compiler.passes.barriers import add_barriers
 from cpufree.compiler.ranks import on_gpu
+from cpufree.engines.gpus import Gpu
+from cpufree.engines.placement import Placement
 from cpufree.engines.watch import Watch
 from cpufree.errors import ProgramError
 from cpufree.laps import Laps
@@ -70,7 +72,8 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _place(monkeypatch: pytest.MonkeyPatch, pes: int) -> None:
-    where = SimpleNamespace(engine="cuda_p2p", own_devices=list(range(pes)))
+    chosen = [Gpu(k, "NVIDIA H200", 0, (9, 0)) for k in range(pes)]
+    where = Placement("cuda_p2p", pes, 0, gpus=chosen)
     monkeypatch.setattr(decorated, "place", lambda *_: where)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,25 @@ from fake_core import Machine
 from fake_gpu_arrays import CupyArray
 
 import cpufree
-from cpufree.compiler.work import LEAST_POINTS, POINTS_OF_GPU, ProgramWork
+from cpufree.compiler import decorated, ir
+from cpufree.compiler.work import LEAST_POINTS, POINTS_OF_GPU, ProgramWork, on_one_pe
 from cpufree.engines.asked import Asked
 from cpufree.engines.place import place
 from cpufree.env import Env
-from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
+from cpufree.errors import (
+    InvalidInputError,
+    NotEnoughGpusError,
+    ProgramError,
+    UnsupportedError,
+)
 
 
 def points(count: int) -> ProgramWork:
     """Return a program whose largest array has so many points."""
-    program: Any = SimpleNamespace(
-        fields=[SimpleNamespace(shape=(1,)), SimpleNamespace(shape=(count // 2, 2))]
-    )
-    return ProgramWork(program)
+    fields = [ir.Field("few", (1,), "float64", "argument")]
+    fields.append(ir.Field("many", (count // 2, 2), "float64", "argument"))
+    program = ir.Program("one", tuple(fields), (), (), ())
+    return ProgramWork(program, lambda: program)
 
 
 SMALL, LARGE = points(LEAST_POINTS - 2), points(3 * POINTS_OF_GPU + 2)
@@ -111,3 +116,95 @@ def test_processes_take_no_arrays_of_gpus(machine: Machine) -> None:
     machine(2)
     with pytest.raises(InvalidInputError, match="'cpu_processes' takes arrays on the host"):
         place(LARGE, Asked(engine="cpu_processes"), Env(), 0)
+
+
+def test_rows_that_cannot_be_divided_take_one_gpu(machine: Machine) -> None:
+    machine(4)
+    for asked, devices in ((Asked(gpus="all"), [0]), (Asked(gpus=[2]), [2]), (Asked(pes=1), [0])):
+        assert place(LARGE, on_one_pe("f", "no", asked, None), Env(pes=3)).own_devices == devices
+    with pytest.raises(ProgramError, match="f runs on one PE, not on 2: no; rows of the first"):
+        on_one_pe("f", "no", Asked(gpus=[0, 1]), None)
+
+
+# --- PEs on the CPU ---
+
+
+def test_the_cpu_has_as_many_pes_as_the_placement_says(machine: Machine) -> None:
+    machine(0)
+    for asked, env, pes, why in (
+        (Asked(pes=3), Env(), 3, "3 PEs: asked for"),
+        (Asked(), Env(pes=2), 2, "2 PEs: asked for by CPUFREE_PES"),
+        (Asked(pes=9), Env(), 4, "4 PEs: for 9, as are asked for, there are too few rows"),
+    ):
+        placement = place(points(8), asked, env)
+        assert (placement.pes, placement.why[1]) == (pes, why)
+    assert place(points(8), Asked(), Env()).why[1].startswith("1 PE: one for each core, if")
+
+
+@cpufree.program
+def smoothed(u):
+    u[1:-1] = 0.5 * (u[2:] + u[:-2])
+
+
+@pytest.mark.parametrize("pes", [None, "2", "40"])
+def test_what_is_explained_is_what_a_call_does(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, pes: str | None
+) -> None:
+    machine(0)
+    if pes is not None:
+        monkeypatch.setenv("CPUFREE_PES", pes)
+    explained = smoothed.explain(np.ones(9)).pes
+    smoothed(np.ones(9))
+    assert smoothed.pes == explained == {None: 1, "2": 2, "40": 9}[pes]
+
+
+def test_explained_are_the_gpus_that_a_call_takes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(8)
+    monkeypatch.setenv("CPUFREE_ENGINE", "cuda_p2p")
+    monkeypatch.setenv("CPUFREE_GPUS", "1,3")
+    explained = smoothed.explain(np.ones(9))
+    assert explained.pes == 2
+    assert explained.on_gpus[0].startswith("on 2 GPUs")
+
+
+# --- what a user is told ---
+
+
+def test_pes_that_are_on_the_cpu_for_want_of_gpus_are_told(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine(2)
+    monkeypatch.setenv("CPUFREE_PES", "3")
+    u = np.ones((LEAST_POINTS, 1))
+    with caplog.at_level("INFO", "cpufree"):
+        smoothed(u)
+    assert smoothed.engine == "cpu_threads"
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert told[-2:] == [
+        (
+            "INFO",
+            "smoothed: cpu_threads: 3 PEs are asked for, and there are 2 GPUs; 3 PEs: asked for "
+            "by CPUFREE_PES",
+        ),
+        (
+            "WARNING",
+            "3 PEs are asked for, and there are 2 GPUs: run on the CPU; to use GPUs, ask for "
+            "fewer, or leave pes to 'auto'",
+        ),
+    ]
+
+
+def test_a_wrong_progress_is_refused_before_anything_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decorated, "kernel_of", lambda program: pytest.fail("compiled"))
+
+    @cpufree.program
+    def unseen(u):
+        u += 12345.5
+
+    wrong: Any = "yes"
+    with pytest.raises(InvalidInputError, match="progress is 'yes'"):
+        unseen.run((np.ones(3),), progress=wrong)

@@ -167,6 +167,22 @@ def test_a_grant_that_is_missing_is_found() -> None:
         check_grants(replace(program, body=body))
 
 
+def test_runs_within_one_another_have_memory_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inner, run = [], load_core().run_program
+
+    def within(*args: Any, **more: Any) -> Any:
+        if not inner:
+            inner.append(None)
+            inner[0] = called("jacobi_1d", 4, 3)
+        return run(*args, **more)
+
+    monkeypatch.setattr("cpufree._core.run_program", within)
+    assert_plain("jacobi_1d", 4, called("jacobi_1d", 4))
+    assert_plain("jacobi_1d", 4, inner[0], 3)
+
+
 # --- errors of a run ---
 
 

@@ -239,6 +239,8 @@ def test_rows_that_cannot_be_divided_run_on_one_pe() -> None:
     np.testing.assert_array_equal(B, A.T + A)
     with pytest.raises(ProgramError, match="transposed array"):
         program.run((A, B), pes=2)
+    with pytest.raises(ProgramError, match="on one PE, not on 2"):
+        program.run((A, B), gpus=[0, 1])
 
 
 def test_a_graph_is_taken() -> None:

@@ -66,7 +66,7 @@ def test_streams_give_the_bits_of_plain_python(
     plain, ours = copies(arguments), copies(arguments)
     plainly(program)(*plain)
     program.run(ours, engine="cuda_p2p", pes=pes, wait_limit=300)
-    kernel = next(iter(program._gpu_runs.values())).engine.kernel
+    kernel = next(iter(program._gpu_runs)).engine.kernel
     assert kernel.text.on_chip.turns == turns and kernel.layout.slabs.pes == pes
     for mine, other in zip(ours, plain, strict=True):
         np.testing.assert_array_equal(mine, other)

@@ -17,9 +17,6 @@ from cpufree.compiler.ranks.live import without_idle_sites
 from cpufree.compiler.ranks.on_grid import emit_ranks
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.runner import Runner
-from cpufree.engines import gpus
-from cpufree.env import Env
-from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedError
 from cpufree.extension import load_core
 
 
@@ -73,41 +70,3 @@ def multiprocessors_of_rank(devices: Sequence[int]) -> int:
         for gpu in load_core().gpus()
         if gpu["index"] in devices
     )
-
-
-def devices_of(engine: str, named: Sequence[int] | str, ranks: int, env: Env) -> list[int]:
-    """Return the GPU of each rank; none where ranks run on the CPU engine.
-
-    Raises
-    ------
-    InvalidInputError, UnsupportedError, NotEnoughGpusError
-        What is asked for cannot be had.
-    """
-    engine = env.engine if engine == "auto" else engine
-    if engine not in ("auto", "cpu_threads", "cuda_p2p"):
-        raise UnsupportedError(
-            f"programs of ranks do not run on engine '{engine}': choose cpu_threads or cuda_p2p"
-        )
-    if engine == "cpu_threads" or (engine == "auto" and ranks > gpus_most()):
-        return []
-    usable = [gpu.index for gpu in gpus.usable(gpus.find())]
-    if not isinstance(named, str):
-        if len(named) != ranks:
-            raise InvalidInputError(
-                f"gpus names {len(named)} GPUs for {ranks} ranks: name one for each"
-            )
-        if set(named) - set(usable):
-            raise InvalidInputError(f"gpus names {sorted(set(named))}; there are {usable}")
-        return list(named)
-    if len(usable) < ranks:
-        if engine == "auto":
-            return []
-        raise NotEnoughGpusError(
-            f"{ranks} ranks, and {len(usable)} GPUs: name one for each, as gpus=[0, 0, 1, 1]"
-        )
-    return usable[:ranks]
-
-
-def gpus_most() -> int:
-    """Return the most ranks that GPUs take."""
-    return 16
