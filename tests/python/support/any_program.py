@@ -1,6 +1,6 @@
 """One program as text, with its arguments: what generators write and the oracle runs.
 
-A text is a whole module. It defines the program `p` and the others that `p` calls, `arguments()`, which
+A text is a whole module. It defines the program `p` and those that `p` calls, `arguments()`, which
 makes the arguments of a call, and perhaps `between()`, which changes something between two calls.
 """
 
@@ -37,7 +37,7 @@ def module_text(
     before: str = "",
     after: str = "",
 ) -> str:
-    """Return a module with the program `p(signature)`, whose lines are given without indentation."""
+    """Return a module with the program `p(signature)`, whose lines are not indented."""
     lines = body.splitlines() if isinstance(body, str) else body
     parts = [HEAD]
     if before:

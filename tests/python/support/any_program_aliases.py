@@ -45,17 +45,24 @@ _BINDS = {
               "s = [{a}, {b}]\n{c} = s[1]", "s = (({a}, 1), {b})\n{c} = s[0][0]"),
     "held": ("s = ({a}, {b})\n{a}, {b} = {b}, {a}\ns[0][2] = 4.0",
              "s = {a}\n{a} = {a} + 1.0\ns[1] = 3.0\n{b} += s"),
-    "loop of arrays": ("for q in ({a}, {b}):\n    q += 1.0", "for q in ({a}, {b}, {a}):\n    q[0] = 2.0 * q[1]"),
+    "loop of arrays": ("for q in ({a}, {b}):\n    q += 1.0",
+                       "for q in ({a}, {b}, {a}):\n    q[0] = 2.0 * q[1]"),
     "helper": ("{a} = first({b}, {c})", "{a} = second({b}, {c})", "{a} = fresh({b}, {c})",
                "{a}, {b} = swapped({a}, {c})", "first({a}, {b})", "{a} = first({b}, {b})"),
-    "view": ("p = {a}[1:]\np += 1.0", "p = {a}[::2]\n{a}[0] = 6.0\n{b}[0] = p[0]", "p = {a}[:]\np[0] = 3.0",
-             "p = {a}[1:]\n{a} = {b}\np[0] = 2.0", "p = {a}[1:][1:]\np *= 2.0", "p, q = halves({a}, {b})\np += 1.0",
+    "view": ("p = {a}[1:]\np += 1.0", "p = {a}[::2]\n{a}[0] = 6.0\n{b}[0] = p[0]",
+             "p = {a}[:]\np[0] = 3.0",
+             "p = {a}[1:]\n{a} = {b}\np[0] = 2.0", "p = {a}[1:][1:]\np *= 2.0",
+             "p, q = halves({a}, {b})\np += 1.0",
              "{a} = {b}[:]", "{a} = {b}[...]"),
-    "out": ("{a} = np.add({b}, 1.0, out={b})", "{a} = np.multiply({b}, {c}, out={b})", "np.copyto({a}, {b})"),
+    "out": ("{a} = np.add({b}, 1.0, out={b})", "{a} = np.multiply({b}, {c}, out={b})",
+            "np.copyto({a}, {b})"),
 }  # fmt: skip
-_WRITES = ("{a}[0] = 3.0", "{a} += 1.0", "{a} *= 0.5", "{a}[1:] += {b}[:-1]", "{a}[:] = {b}", "{a} -= {b}",
-           "{a}[-1] = np.max({b})", "{a}[...] = {b} + {c}", "{a}.fill(2.0)", "{a}[1:-1] = 0.5 * {b}[2:]")  # fmt: skip
-_HEADS = ("for t in range(n):", "for t in range(n):", "if n > 1:", "if u[0] > 0.25:", "for t in (0, 1):",
+_WRITES = ("{a}[0] = 3.0", "{a} += 1.0", "{a} *= 0.5", "{a}[1:] += {b}[:-1]", "{a}[:] = {b}",
+           "{a} -= {b}",
+           "{a}[-1] = np.max({b})", "{a}[...] = {b} + {c}", "{a}.fill(2.0)",
+           "{a}[1:-1] = 0.5 * {b}[2:]")  # fmt: skip
+_HEADS = ("for t in range(n):", "for t in range(n):", "if n > 1:", "if u[0] > 0.25:",
+          "for t in (0, 1):",
           "if t0 % 2 == 0:", "while k < n:", "for t in range(3):")  # fmt: skip
 
 

@@ -12,7 +12,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("True", "False"),
     "int": ("2", "3", "n"),
     "float": ("0.5", "2.5", "c"),
-    "numpy number": ("np.float64(0.5)", "np.float32(1.5)", "np.int64(3)", "np.int32(2)", "u.dtype.type(2)"),
+    "numpy number": ("np.float64(0.5)", "np.float32(1.5)", "np.int64(3)", "np.int32(2)",
+                     "u.dtype.type(2)"),
     "run number": ("np.max(u)", "u[0]", "np.sum(v)", "np.min(v) * c"),
     "tuple": ("(1.0, 2.0)", "(2, 4)", "(np.max(u), 3.0)"),
     "arrays": ("(u, v)", "(v, u)", "(1.0 * u, v)"),
@@ -28,7 +29,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 USES: dict[str, tuple[str, ...]] = {
     "None": ("if x is None:\n    u += 1.0\nelse:\n    u += 2.0", "v += 1.0 if x is None else 3.0"),
-    "str": ('if x == "first":\n    u += 1.0\nelse:\n    u *= 2.0', 'if x != "first":\n    v -= 1.0'),
+    "str": ('if x == "first":\n    u += 1.0\nelse:\n    u *= 2.0',
+            'if x != "first":\n    v -= 1.0'),
     "bool": ("if x:\n    u += 1.0", "u += x", "if not x:\n    v *= 0.5"),
     "int": ("u += x", "v *= x + 1", "for q in range(x):\n    u += 1.0", "if x > 2:\n    v += 1.0"),
     "float": ("u += x", "v *= x", "if x > 1.0:\n    u += 1.0", "u[0] = x"),

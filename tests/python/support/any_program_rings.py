@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 from any_program import Case, module_text
 
@@ -103,6 +104,28 @@ class _Writer:
             else f"{a}[:] = {self.whole()} + {self.whole()}"
         ]
 
+    def scheme(self) -> list[str]:
+        """Return a step of a method: rates of own arrays, their differences, and an update."""
+        self.labels.append("scheme")
+        a, f = self.r.sample(("u", "v", "w"), 2)
+        lines = [self.r.choice((f"p = 0.5 * {a}", f"p = {a} + 1.0", f"p = {a} * {a}"))]
+        source = "p"
+        if self.r.random() < 0.4:
+            lines.append(
+                self.r.choice((f"q = p + {f}", "q = 0.25 * np.roll(p, 1, 0)", "q = p - 1.0"))
+            )
+            source = "q"
+        self.names = [source]
+        rows = self.rows()
+        while not re.search(r"^\w\[.*:", "\n".join(rows)):
+            rows = self.rows()
+        lines += [re.sub(rf"^{source}\[", f"{f}[", row) for row in rows]
+        self.names = ["u", "v", "w"]
+        lines.append(
+            self.r.choice((f"{a} += {f}", f"{a}[:] = np.roll(p, -1, 0) + {f}", f"{a} -= 0.5 * {f}"))
+        )
+        return lines
+
 
 def write_rings(seed: int) -> Case:
     """Return a program with periodic boundaries."""
@@ -111,7 +134,9 @@ def write_rings(seed: int) -> Case:
     before = [f"p = 1.0 * {w.name()}"] if r.random() < 0.3 else []
     if before:
         w.names.append("p")
-    body = [line for _ in range(r.randint(2, 5)) for line in w.statement()]
+    body = w.scheme() if r.random() < 0.5 else []
+    count = r.choice((0, 0, 1, 2)) if body else r.randint(2, 5)
+    body += [line for _ in range(count) for line in w.statement()]
     body += [f"{x} *= 0.25" for x in ("u", "v", "w") if r.random() < 0.6]
     rows = r.choice((_ROWS, 6, 8))
     shape = f"({rows}, {w.columns})" if w.columns else f"({rows},)"

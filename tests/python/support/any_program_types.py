@@ -24,7 +24,8 @@ _SPECIAL = {
     "float32": ("[0.0, -0.0, np.inf, -np.inf]", "[np.nan, 1e-45, 3.4e38, -1.0]",
                 "[-0.5, 0.5, -0.0, np.nan]", "[3e9, -3e9, 0.1, 2.5]"),
     "float64": ("[0.0, -0.0, np.inf, -np.inf]", "[np.nan, 5e-324, 1.7e308, -1.0]",
-                "[-0.5, 0.5, -0.0, np.nan]", "[3e10, -3e10, 1e19, 2.5]", "[-0.0, 0.0, -1e-310, 1.5]"),
+                "[-0.5, 0.5, -0.0, np.nan]", "[3e10, -3e10, 1e19, 2.5]",
+                "[-0.0, 0.0, -1e-310, 1.5]"),
 }  # fmt: skip
 # Arguments and globals that are numbers, by the ends of their names.
 _NUMBERS = {
@@ -42,13 +43,20 @@ _ODD_NUMBERS = {
     "s8": ("np.float64('nan')", "np.float64(-0.0)", "np.float64('-inf')", "np.float64(1.7e308)"),
 }  # fmt: skip
 _LITERALS = ("True", "2", "-1", "3", "0.5", "-2.5", "2.0", "1e-3", "0", "0.0")
-_OF_RUN = ("np.max({a})", "{a}[0]", "{a}[-1]", "np.sum({a})", "np.min({a})", "np.mean({a})", "np.any({a})",
-           "{a}.max()", "np.all({a} > 0)", "{a}[1] * 2", "int(np.max(i8))", "float({a}[0])", "bool({a}[1])")  # fmt: skip
-_JOINED = ("k = 2\nif {a}[0] > 0:\n    k = 2.5", "k = 0\nfor t in range(2):\n    k = k + np.max({a})",
-           "k = 4\nif np.max({a}) > 1e9:\n    k = np.sum({a})", "k = 1\nfor t in range(3):\n    k = k * 2",
-           "k = 1.5\nif np.any({a}):\n    k = np.float64(2.5)", "k = True\nif {a}[1] > 0:\n    k = 3",
-           "k = np.float32(2)\nif {a}[0] > 0:\n    k = 0.5", "k = 2\nif np.max({a}) > 0:\n    k = np.int32(3)",
-           "k = 4\nfor t in range(0):\n    k = np.sum({a})", "k = 0.5\nk += {a}[0]", "k = 3\nk *= {a}[0]")  # fmt: skip
+_OF_RUN = ("np.max({a})", "{a}[0]", "{a}[-1]", "np.sum({a})", "np.min({a})", "np.mean({a})",
+           "np.any({a})",
+           "{a}.max()", "np.all({a} > 0)", "{a}[1] * 2", "int(np.max(i8))", "float({a}[0])",
+           "bool({a}[1])")  # fmt: skip
+_JOINED = ("k = 2\nif {a}[0] > 0:\n    k = 2.5",
+           "k = 0\nfor t in range(2):\n    k = k + np.max({a})",
+           "k = 4\nif np.max({a}) > 1e9:\n    k = np.sum({a})",
+           "k = 1\nfor t in range(3):\n    k = k * 2",
+           "k = 1.5\nif np.any({a}):\n    k = np.float64(2.5)",
+           "k = True\nif {a}[1] > 0:\n    k = 3",
+           "k = np.float32(2)\nif {a}[0] > 0:\n    k = 0.5",
+           "k = 2\nif np.max({a}) > 0:\n    k = np.int32(3)",
+           "k = 4\nfor t in range(0):\n    k = np.sum({a})", "k = 0.5\nk += {a}[0]",
+           "k = 3\nk *= {a}[0]")  # fmt: skip
 _BINARY = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^")
 _COMPARE = ("==", "!=", "<", "<=", ">", ">=")
 _DTYPES = (
@@ -66,24 +74,37 @@ _FORMS = {
     "function": ("np.{f1}({x})", "np.{f2}({x}, {x})", "np.{f2}({x}, {x})"),
     "operator": ("{x} {o} {x}", "{x} {o} {x}", "{x} {o} {x}", "-{x}", "~{x}", "+{x}", "abs({x})"),
     "comparison": ("{x} {c} {x}", "{n} {c} {n} {c} {n}", "not {n}", "not ({n} {c} {n})"),
-    "joined conditions": ("{n} and {n}", "{n} or {n}", "({n} {c} {n}) and {n}", "{n} or {x}", "({n} or 1.0) * {x}",
+    "joined conditions": ("{n} and {n}", "{n} or {n}", "({n} {c} {n}) and {n}", "{n} or {x}",
+                          "({n} or 1.0) * {x}",
                           "{n} if {n} {c} {n} else {n}", "{x} if {n} else {x}"),
     "minmax": ("min({n}, {n})", "max({n}, {n})", "min({n}, {n}) * {x}", "max({n}, {n}, {n})"),
-    "cast": ("{a}.astype({t})", "np.float32({x})", "np.int32({x})", "np.int64({x})", "np.float64({x})", "int({n})",
-             "float({n})", "bool({n})", "{a}.astype({t}) * {x}", "{a}.astype({t}).astype({t})", "np.bool_({x})",
-             "{n} * {a}.astype({t})", "{a}[0].item()", "1.0 / {a}.astype(np.int64)", "float({n}) * {x}"),
-    "reduction": ("np.{r}({x})", "{a}.{r}()", "np.{r}({n})", "np.{r}({a} {c} {n})", "np.{r}({a}) {o} {n}", "np.linalg.norm({a})",
+    "cast": ("{a}.astype({t})", "np.float32({x})", "np.int32({x})", "np.int64({x})",
+             "np.float64({x})", "int({n})",
+             "float({n})", "bool({n})", "{a}.astype({t}) * {x}", "{a}.astype({t}).astype({t})",
+             "np.bool_({x})",
+             "{n} * {a}.astype({t})", "{a}[0].item()", "1.0 / {a}.astype(np.int64)",
+             "float({n}) * {x}"),
+    "reduction": ("np.{r}({x})", "{a}.{r}()", "np.{r}({n})", "np.{r}({a} {c} {n})",
+                  "np.{r}({a}) {o} {n}", "np.linalg.norm({a})",
                   "np.sum({a}, dtype={t})", "np.max({a}, axis=0)", "np.sum({a}, keepdims=False)"),
-    "where": ("np.where({x} {c} {x}, {x}, {x})", "np.where({x}, {x}, {x})", "np.where({n}, {n}, {n})"),
-    "clip": ("np.clip({x}, {n}, {n})", "np.clip({a}, {n}, None)", "np.clip({a}, {a}, {a})", "np.clip({n}, {n}, {n})"),
-    "power": ("{x} ** {n}", "{a} ** 2", "{a} ** 0.5", "{a} ** -1", "{n} ** {n}", "{a} ** 2.0", "{a} ** np.float64(2)",
-              "{a} ** np.float32(0.5)", "{a} ** -1.0", "{a} ** 3", "{a} ** True", "np.power({x}, {x})", "{a} ** 0"),
+    "where": ("np.where({x} {c} {x}, {x}, {x})", "np.where({x}, {x}, {x})",
+              "np.where({n}, {n}, {n})"),
+    "clip": ("np.clip({x}, {n}, {n})", "np.clip({a}, {n}, None)", "np.clip({a}, {a}, {a})",
+             "np.clip({n}, {n}, {n})"),
+    "power": ("{x} ** {n}", "{a} ** 2", "{a} ** 0.5", "{a} ** -1", "{n} ** {n}", "{a} ** 2.0",
+              "{a} ** np.float64(2)",
+              "{a} ** np.float32(0.5)", "{a} ** -1.0", "{a} ** 3", "{a} ** True",
+              "np.power({x}, {x})", "{a} ** 0"),
     "math": ("math.{m}({n})", "math.{m}({n}) * {x}"),
-    "new": ("np.full(4, {n})", "np.full_like({a}, {n})", "np.zeros(4, {t}) + {x}", "np.ones_like({a}, dtype={t}) * {x}",
-            "np.zeros_like({a}) {o} {x}", "np.full(4, {n}, {t}) {o} {x}", "np.empty_like({a}).dtype", "{a} * np.ones(4, {a}.dtype)"),
-    "in place": ("{a} {o}= {x}", "{a}[1:] {o}= {n}", "y = {a}.copy()\ny {o}= {x}\nreturn y", "y = {n}\ny {o}= {n}\nreturn y",
+    "new": ("np.full(4, {n})", "np.full_like({a}, {n})", "np.zeros(4, {t}) + {x}",
+            "np.ones_like({a}, dtype={t}) * {x}",
+            "np.zeros_like({a}) {o} {x}", "np.full(4, {n}, {t}) {o} {x}",
+            "np.empty_like({a}).dtype", "{a} * np.ones(4, {a}.dtype)"),
+    "in place": ("{a} {o}= {x}", "{a}[1:] {o}= {n}", "y = {a}.copy()\ny {o}= {x}\nreturn y",
+                 "y = {n}\ny {o}= {n}\nreturn y",
                  "{a}[0] {o}= {n}"),
-    "store": ("{a}[:] = {x}", "{a}[0] = {n}", "{a}[1:] = {n}", "{a}[...] = {x}", "{a}.fill({n})", "np.copyto({a}, {x})"),
+    "store": ("{a}[:] = {x}", "{a}[0] = {n}", "{a}[1:] = {n}", "{a}[...] = {x}", "{a}.fill({n})",
+              "np.copyto({a}, {x})"),
 }  # fmt: skip
 _REDUCTIONS = ("sum", "max", "min", "mean", "any", "all")
 _MATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "fabs", "tanh", "floor", "ceil")
