@@ -92,7 +92,16 @@ _BRANCHES = {
     "if max": "if np.max(u) > c:",
     "if not": "if np.min(u) > 1e9:",
 }
-_REGIONS = (*_LOOPS, *_BRANCHES, "inner")
+# Loops that go on while the name has a value, and the value that ends them.
+_ENDS = {
+    "None": ("while x is None:", "x = 1.0"),
+    "str": ('while x == "first":', 'x = "second"'),
+    "bool": ("while x:", "x = False"),
+    "int": ("while x < 9:", "x = 10"),
+    "float": ("while x < 9.0:", "x = 9.5"),
+    "tuple": ("while x[0] < 9.0:", "x = (9.5, 1.0)"),
+}
+_REGIONS = (*_LOOPS, *_BRANCHES)
 
 
 class _Writer:
@@ -144,7 +153,9 @@ class _Writer:
 
     def region(self, depth: int) -> list[str]:
         """Return a loop or a branch with what is in it."""
-        name = self.r.choice(_REGIONS[:-1])
+        if self.kind in _ENDS and self.r.random() < 0.3:
+            return self.until_set()
+        name = self.r.choice(_REGIONS)
         self.labels.append(name)
         head = _LOOPS.get(name) or _BRANCHES[name]
         inner = self.inside(depth, name in _LOOPS)
@@ -159,6 +170,13 @@ class _Writer:
         if name.startswith("while"):
             lines = ["k = 0", *lines]
         return lines
+
+    def until_set(self) -> list[str]:
+        """Return a loop that ends when the name gets another value."""
+        self.labels.append("while name")
+        head, end = _ENDS[self.kind]
+        inner = ["k += 1", *self.some(0.6, self.use()), "if k > n:", f"    {end}"]
+        return ["k = 0", head, *(f"    {line}" for line in inner)]
 
 
 def write_names(seed: int) -> Case:

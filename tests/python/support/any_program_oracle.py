@@ -18,7 +18,7 @@ from any_program_values import Branch, Describer, Leaf, first_difference
 from cpufree.errors import InvalidInputError, ProgramError
 
 # Of this process's own time: for a program that Python runs in milliseconds, and for that run.
-_SECONDS, _SECONDS_OF_PYTHON = 20.0, 2.0
+_SECONDS, _SECONDS_OF_PYTHON = 3.0, 2.0
 _ROUNDED = re.compile(
     r"exp|log|sin|cos|tan|power|hypot|cbrt|\*\*|norm|mean|sum"  # docs/compiler.md says so
 )
@@ -96,7 +96,9 @@ def ours_of(case: Case, path: Path, run: Callable[[Any, Any], Any]) -> tuple[Run
     except BaseException as error:
         return Run(error=error), True
     found = _calls(names, lambda p, given: within_time(lambda: run(p, given)))
-    return found, found.error is not None and _refuses(names)
+    if found.error is None or isinstance(found.error, ProgramError):
+        return found, found.error is not None and _refuses(names)
+    return found, True  # arguments are refused by InvalidInputError
 
 
 def _calls(names: dict[str, Any], call: Callable[[Any, Any], Any]) -> Run:

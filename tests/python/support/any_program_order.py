@@ -121,10 +121,8 @@ class _Writer:
             return self.r.choice("01")
         if kind == "i":
             return self.r.choice(("1", "2", "n", "count(u)"))
-        if kind == "x":
-            pool = _WRITING if writes else _ARRAYS
-        else:
-            pool = _WRITING_NUMBERS if writes else _NUMBERS
+        pools = (_ARRAYS, _WRITING) if kind == "x" else (_NUMBERS, _WRITING_NUMBERS)
+        pool: tuple[str, ...] = pools[writes]
         made = self.r.choice(pool).format(a=array)
         if writes:
             self.labels.append("out=" if "np." in made else "program")

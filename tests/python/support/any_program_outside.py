@@ -25,7 +25,8 @@ _GLOBALS = {
                ("u += X.u", "u *= X.n", "X.u += u", "X.u[0] = 8.0", "X.n = 3",
                "y = X.u\nfor t in range(2):\n    y += 1.0")),
     "string": ("X = 'fast'", "X = 'slow'", ("if X == 'fast':\n    u += 1.0\nelse:\n    u += 5.0",)),
-    "program": ("@cpufree.program\ndef X(a):\n    a += 1.0\n\n\n@cpufree.program\ndef Y(a):\n    a *= 3.0",
+    "program": ("@cpufree.program\ndef X(a):\n    a += 1.0\n\n\n"
+                "@cpufree.program\ndef Y(a):\n    a *= 3.0",
                 "X = Y", ("X(u)", "X(v)\nu += v")),
     "none": ("X = None", "X = 2.0", ("if X is None:\n    u += 1.0\nelse:\n    u += X",
              "u += 1.0 if X is None else 4.0")),

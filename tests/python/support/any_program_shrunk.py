@@ -9,6 +9,7 @@ from dataclasses import replace
 from any_program import Case
 
 _MOST_TRIES = 150
+_KEPT = ("arguments", "between")
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool]) -> Case:
@@ -37,7 +38,7 @@ def _smaller(text: str) -> Iterator[str]:
         removed = body.pop(k)
         if isinstance(removed, ast.Import | ast.ImportFrom):
             continue
-        if isinstance(removed, ast.FunctionDef) and removed.name in ("p", "arguments"):
+        if isinstance(removed, ast.FunctionDef) and removed.name in (*_KEPT, "p"):
             continue
         if not body:
             body.append(ast.Pass())
@@ -51,10 +52,12 @@ def _smaller(text: str) -> Iterator[str]:
 
 def _bodies(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], int]]:
     """Return each list of statements with each place in it, the last ones first."""
+    kept = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in _KEPT]
+    left = {id(inner) for node in kept for inner in ast.walk(node)}
     found = []
     for node in ast.walk(tree):
         for name in ("body", "orelse"):
             body = getattr(node, name, None)
-            if isinstance(body, list):
+            if isinstance(body, list) and id(node) not in left:
                 found += [(body, k) for k in range(len(body))]
     return iter(reversed(found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 
 from any_program import Case, module_text
 
@@ -149,12 +150,13 @@ class _Writer:
 
     def operand(self, depth: int = 1) -> str:
         if depth and self.r.random() < 0.12:
-            return f"({self.filled(self.r.choice(_FORMS[self.r.choice(('operator', 'function', 'cast'))]), 0)})"
+            inner = self.r.choice(("operator", "function", "cast"))
+            return f"({self.filled(self.r.choice(_FORMS[inner]), 0)})"
         return self.array() if self.r.random() < 0.6 else self.number()
 
     def filled(self, form: str, depth: int = 1) -> str:
         def fill(hole: re.Match[str]) -> str:
-            made = {
+            made: dict[str, Callable[[], str]] = {
                 "x": lambda: self.operand(depth), "n": self.number, "a": self.array,
                 "o": lambda: self.r.choice(_BINARY), "c": lambda: self.r.choice(_COMPARE),
                 "t": lambda: self.r.choice(_DTYPES), "r": lambda: self.r.choice(_REDUCTIONS),

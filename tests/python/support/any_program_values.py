@@ -93,8 +93,8 @@ def first_difference(name: str, a: Any, b: Any, rounded: bool) -> tuple[str, str
     `rounded`: the last bits of floats may differ.
     """
     if type(a) is not type(b) or a.type != b.type:
-        dots = {a.type, b.type} >= {"ndarray"} and not np.shape(getattr(a, "content", [0]))
-        return "zero dimensions" if dots else "type", f"{name} is {_short(b)}, not {_short(a)}"
+        kind = "zero dimensions" if _is_point(a) and _is_point(b) else "type"
+        return kind, f"{name} is {_short(b)}, not {_short(a)}"
     if isinstance(a, Branch):
         if len(a.items) != len(b.items):
             return "value", f"{name} has {len(b.items)} items, not {len(a.items)}"
@@ -119,6 +119,13 @@ def first_difference(name: str, a: Any, b: Any, rounded: bool) -> tuple[str, str
     if a.shares != b.shares:
         return "identity", f"{name} shares {b.shares or 'nothing'}, not {a.shares or 'nothing'}"
     return None
+
+
+def _is_point(value: Any) -> bool:
+    """Return whether a value is a number of NumPy's, or an array without dimensions."""
+    return (
+        isinstance(value, Leaf) and np.shape(value.content) == () and value.type[:2] in ("np", "nd")
+    )
 
 
 def _same_values(a: Any, b: Any, rounded: bool) -> bool:
