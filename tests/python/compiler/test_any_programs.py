@@ -28,7 +28,7 @@ _COMPILED = {
 def _assert_none_failed(found: list[tuple[Case, Verdict]]) -> None:
     failed = [(case, verdict) for case, verdict in found if verdict.failed]
     shown = "\n\n".join(words_of(case, verdict) for case, verdict in failed[:_SHOWN])
-    assert not failed, f"{len(failed)} of {len(found)} programs\n{shown}"
+    assert len(failed) == 0, f"{len(failed)} of {len(found)} programs\n{shown}"
 
 
 @pytest.mark.parametrize("feature", FEATURES)
