@@ -36,14 +36,26 @@ CPUFREE_FN bool is_nan(T a) {
   if constexpr (std::is_floating_point_v<T>) return a != a;
   return false;
 }
-// NaN wins, as in np.maximum and np.max.
+// NaN wins, as in np.maximum and np.max. Of equal ones, which may be zeros of both signs, it is the
+// second one: NumPy's rule on x86-64, with all of its instruction sets.
 template <class T>
 CPUFREE_FN T maximum(T a, T b) {
-  return (a >= b || is_nan(a)) ? a : b;
+  return (a > b || is_nan(a)) ? a : b;
 }
 template <class T>
 CPUFREE_FN T minimum(T a, T b) {
-  return (a <= b || is_nan(a)) ? a : b;
+  return (a < b || is_nan(a)) ? a : b;
+}
+
+// A float as a whole number, rounded towards zero. What does not fit, and NaN, is the least number,
+// as of the instructions of x86-64 and so of NumPy there. What is between -1 and 1 is taken for 0
+// before it is converted: compilers make a truncation of a conversion to and fro, which has -0.0.
+template <class To, class T>
+CPUFREE_FN To whole(T a) {
+  constexpr T limit = -static_cast<T>(std::numeric_limits<To>::min());
+  const T size = std::fabs(a);
+  const T fitting = size < limit ? a : -limit;
+  return static_cast<To>(size < T{1} ? T{0} : fitting);
 }
 
 // The remainder with the sign of the divisor; by 0 it is NaN, of whole numbers 0.
@@ -102,8 +114,11 @@ CPUFREE_FN T power(T a, T b) {
     return result;
   }
 }
+// Of 0 it is the least whole number, to which NumPy converts an infinity.
 template <class T>
 CPUFREE_FN T reciprocal(T a) {
+  if constexpr (!std::is_floating_point_v<T>)
+    if (a == 0) return std::numeric_limits<T>::min();
   return T(1) / a;
 }
 template <class T>
