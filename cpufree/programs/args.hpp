@@ -43,6 +43,19 @@ struct HostedArgs {
 // Which tiles of a sweep a block does: every so many-th, or some that follow one another.
 enum class TileOrder { strides, chunks };
 
-enum class Fault : std::int64_t { none, overflow, division_by_zero, out_of_bounds, complex };
+// What of Python's rules a run has broken; compiler/faults.py says it in words.
+enum class Fault : std::int64_t {
+  none,
+  overflow,
+  division_by_zero,
+  out_of_bounds,
+  complex,
+  domain,
+  range,
+  not_a_number,
+  infinite,
+  out_of_int32,
+  negative_power
+};
 
 }  // namespace cpufree::programs

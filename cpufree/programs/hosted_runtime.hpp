@@ -54,7 +54,7 @@ class HostedRuntime {
     for (int tile = me_.block; tile < tiles; tile += me_.blocks) f(tile, me_.lane);
   }
   CPUFREE_KERNEL_FN void fail(Fault fault, std::int64_t line) {
-    if (place_.pe != 0 || me_.block != 0 || me_.lane != 0) return;
+    if (place_.pe != 0 || me_.block != 0 || me_.lane != 0 || place_.faults[0] != 0) return;
     place_.faults[0] = static_cast<std::int64_t>(fault);
     place_.faults[1] = line;
   }

@@ -171,9 +171,12 @@ struct numeric_limits<bool> {
 
 // What the compiler knows of C's mathematics, for float and double.
 using ::acos;
+using ::acosh;
 using ::asin;
+using ::asinh;
 using ::atan;
 using ::atan2;
+using ::atanh;
 using ::cbrt;
 using ::ceil;
 using ::copysign;

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
+from cpufree.compiler.by_python import BY_PYTHON
+from cpufree.compiler.faults import Broken, Fault, error_of
 from cpufree.compiler.operations import UFUNCS
 from cpufree.errors import ProgramError
 
@@ -41,15 +43,20 @@ def interpret(
     Raises
     ------
     ProgramError
-        A whole number of Python's outgrows 64 bits, it is divided by zero, or an index is out of
-        bounds.
+        A fault of the run (compiler/faults.py); the arrays are as they were.
 
     Examples
     --------
     Program.interpret calls it.
     """
     run = _Run(program, arguments, values)
-    run.block(program.body)
+    before = {name: array.copy() for name, array in arguments.items()}
+    try:
+        run.block(program.body)
+    except ProgramError:
+        for name, array in before.items():
+            arguments[name][...] = array
+        raise
     return run.arrays, run.scalars
 
 
@@ -86,9 +93,12 @@ class _Run:
             else:
                 self.arrays[f.name] = np.zeros(f.shape, f.type)
         self.types = {**dict(program.scalars), **dict(program.variables)}
+        # Variables are 0 before they are set, as in kernels.
         self.scalars: dict[str, Any] = {
-            name: np.dtype(kind).type(values.scalars[name]) for name, kind in program.scalars
+            name: np.dtype(kind).type(0) for name, kind in program.variables
         }
+        for name, kind in program.scalars:
+            self.scalars[name] = np.dtype(kind).type(values.scalars[name])
         self.box: tuple[ir.Span, ...] = ()
         self.folded: dict[int, int] = {}
         """The indices of folds that are being done."""
@@ -99,7 +109,7 @@ class _Run:
 
     def statement(self, s: ir.Statement) -> None:
         if isinstance(s, ir.Assign):
-            self.arrays[s.field][_index(s.box)] = self.points(s.value, s.box)
+            self.arrays[s.field][_index(s.box)] = self.points(s.value, s.box, s.line)
         elif isinstance(s, ir.Reduce):
             self.scalars[s.name] = self.reduced(s)
         elif isinstance(s, ir.Set):
@@ -138,20 +148,22 @@ class _Run:
                     return
 
     def reduced(self, s: ir.Reduce) -> Any:
-        values = np.broadcast_to(self.points(s.value, s.box), tuple(b.count for b in s.box))
+        values = np.broadcast_to(self.points(s.value, s.box, s.line), tuple(b.count for b in s.box))
         functions: dict[str, Any] = {"sum": np.sum, "max": np.max, "min": np.min}
         function = functions[s.op]
         return function(np.ascontiguousarray(values)).astype(s.type)
 
-    def scalar(self, e: ir.Expr, line: int = 0) -> Any:
-        try:
-            return np.dtype(e.type).type(self.value(e, ()))
-        except (ZeroDivisionError, OverflowError, IndexError) as error:
-            raise ProgramError(f"line {line}: {error}", line=line) from None
+    def scalar(self, e: ir.Expr, line: int) -> Any:
+        """Return the value of an expression that reads no arrays."""
+        return np.dtype(e.type).type(self.points(e, (), line))
 
-    def points(self, e: ir.Expr, box: tuple[ir.Span, ...]) -> Any:
+    def points(self, e: ir.Expr, box: tuple[ir.Span, ...], line: int) -> Any:
         """Return the values of an expression at the points of a box."""
-        return self.value(e, box)
+        try:
+            with np.errstate(all="ignore"):
+                return self.value(e, box)
+        except Broken as broken:
+            raise error_of(self.program.name, broken.fault, line) from None
 
     def value(self, e: ir.Expr, box: tuple[ir.Span, ...]) -> Any:
         if isinstance(e, ir.Literal):
@@ -161,24 +173,39 @@ class _Run:
         if isinstance(e, ir.Read):
             return self.read(e, box)
         if isinstance(e, ir.Element):
-            return self.arrays[e.field][int(self.value(e.index, box))]
+            return self.element(e, box)
         if isinstance(e, ir.Fold):
             return self.fold(e, box)
-        if e.name in ("py_and", "py_or"):
-            first = bool(self.value(e.args[0], box))
-            return first if first == (e.name == "py_or") else self.value(e.args[1], box)
-        if e.name == "where" and not box:  # of numbers, the one that is asked for alone
-            return self.value(e.args[1 if self.value(e.args[0], box) else 2], box)
+        return self.operation(e, box)
+
+    def operation(self, e: ir.Op, box: tuple[ir.Span, ...]) -> Any:
+        """Return the values of an operation."""
+        if e.name in ("py_and", "py_or", "py_choose"):
+            return self.chosen(e, box)
         args = [self.value(a, box) for a in e.args]
         if e.name == "cast":
-            with np.errstate(all="ignore"):
-                return np.asarray(args[0]).astype(e.type)[()]
+            return np.asarray(args[0]).astype(e.type)[()]
         if e.name == "where":
-            return np.where(*args)
-        if e.name.startswith("py_"):
-            return _PYTHON[e.name](*(a.item() for a in args))
-        with np.errstate(all="ignore"):
-            return UFUNCS[e.name](*args)
+            return np.where(*args)[()]
+        if e.name in BY_PYTHON:
+            return np.dtype(e.type).type(BY_PYTHON[e.name](*(a.item() for a in args)))
+        return UFUNCS[e.name](*args)
+
+    def chosen(self, e: ir.Op, box: tuple[ir.Span, ...]) -> Any:
+        """Return the values of an operation that does not compute all of its operands."""
+        first = self.value(e.args[0], box)
+        if e.name != "py_choose":
+            return first if bool(first) == (e.name == "py_or") else self.value(e.args[1], box)
+        if np.ndim(first):
+            return np.where(first, self.value(e.args[1], box), self.value(e.args[2], box))
+        return self.value(e.args[1] if first else e.args[2], box)
+
+    def element(self, e: ir.Element, box: tuple[ir.Span, ...]) -> Any:
+        """Return the value at an index that the run gives."""
+        array, index = self.arrays[e.field], int(self.value(e.index, box))
+        if not -len(array) <= index < len(array):
+            raise Broken(Fault.OUT_OF_BOUNDS)
+        return array[index]
 
     def fold(self, e: ir.Fold, box: tuple[ir.Span, ...]) -> Any:
         """Return the values of a fold, its terms in order."""
@@ -187,8 +214,7 @@ class _Run:
         for k in range(e.count):
             self.folded[e.dim] = k
             term = np.asarray(self.value(e.value, box)).astype(e.type)
-            with np.errstate(all="ignore"):
-                result = term if result is None else functions[e.op](result, term)
+            result = term if result is None else functions[e.op](result, term)
         return result
 
     def read(self, e: ir.Read, box: tuple[ir.Span, ...]) -> Array:
@@ -207,27 +233,3 @@ class _Run:
 
 def _index(box: tuple[ir.Span, ...]) -> tuple[slice, ...]:
     return tuple(slice(s.start, s.stop, s.step) for s in box)
-
-
-def _whole(value: int) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise OverflowError("a whole number does not fit in 64 bits")
-    return value
-
-
-def _power(a: float, b: float) -> float:
-    result: Any = a**b
-    if isinstance(result, complex):
-        raise ZeroDivisionError("a negative number to a power that is not whole is complex")
-    return float(result)
-
-
-_PYTHON: dict[str, Any] = {
-    "py_add": lambda a, b: _whole(a + b),
-    "py_subtract": lambda a, b: _whole(a - b),
-    "py_multiply": lambda a, b: _whole(a * b),
-    "py_divide": lambda a, b: a / b,
-    "py_floor_divide": lambda a, b: a // b,
-    "py_remainder": lambda a, b: a % b,
-    "py_power": _power,
-}

@@ -72,7 +72,12 @@ class Element:
 
 @dataclass(frozen=True)
 class Op:
-    """An operation on values. `cast` converts; Python's own have names that begin with py_."""
+    """An operation on values. `cast` converts.
+
+    Those on Python's numbers, which may be faults of the run, have names that begin with py_, and
+    with math_ for functions of its math. `py_and`, `py_or` and `py_choose` (`a if c else b`, with c
+    first) compute their operands only as far as they are needed; all others compute them all.
+    """
 
     name: str
     args: tuple[Expr, ...]

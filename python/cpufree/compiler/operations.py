@@ -86,6 +86,13 @@ UFUNCS: dict[str, np.ufunc] = {name: getattr(np, name) for name in (*_EXACT, *_R
 EXACT = frozenset(_EXACT)
 """Operations that have the bits of NumPy's; of the others the last ones may differ."""
 
+_MATH = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh "
+    "asinh acosh atanh fabs"
+)
+MATH = {**dict.fromkeys(_MATH.split(), 1), "pow": 2, "atan2": 2, "copysign": 2}
+"""Functions of Python's math that programs may call, and how many arguments they take."""
+
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
     ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.Pow: "power",

@@ -18,20 +18,14 @@ import numpy.typing as npt
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.arrays import Part, gather, scatter
+from cpufree.compiler.faults import error_of
 from cpufree.compiler.layout import Layout
 from cpufree.engines.watch import Watch
-from cpufree.errors import ProgramError
 from cpufree.laps import Laps
 
 Words: TypeAlias = npt.NDArray[np.int64]
 Table: TypeAlias = tuple[int, int, Words]
 """Words that lie in a heap before a run: PE, offset, and the words."""
-_FAULTS = {
-    1: "a whole number does not fit in 64 bits",
-    2: "division by zero",
-    3: "an index is out of bounds",
-    4: "a negative number to a power that is not whole is complex",
-}
 
 
 @dataclass(frozen=True)
@@ -172,10 +166,7 @@ def _check_faults(program: ir.Program, faults: Sequence[int]) -> None:
     """Raise ProgramError where a PE has broken Python's rules for numbers."""
     for code, line in zip(faults[::2], faults[1::2], strict=True):
         if code:
-            raise ProgramError(
-                f"{program.name}, line {line}: {_FAULTS[int(code)]}; the arrays are as they were",
-                line=int(line),
-            )
+            raise error_of(program.name, int(code), int(line))
 
 
 def _results_of(

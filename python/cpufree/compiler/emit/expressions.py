@@ -66,6 +66,10 @@ _OURS = [
     "sign",
     "power",
 ]
+_LAZY = ("py_and", "py_or", "py_choose")
+"""Operations that do not compute all of their operands."""
+_POLES = ("log", "log2", "log10", "log1p", "atanh")
+"""Functions that are infinite at numbers where Python's math says that they have no value."""
 _WRAPPING = {"add": "plus", "subtract": "minus", "multiply": "times"}
 _WHOLE = ("floor", "ceil", "trunc", "rint", "fabs")
 
@@ -99,7 +103,20 @@ def cxx(e: ir.Expr, leaf: Callable[[ir.Expr], str | None], line: str) -> str:
     if isinstance(e, ir.Fold):
         return fold(e, cxx(e.value, leaf, line))
     assert isinstance(e, ir.Op), e
-    return operation(e, [cxx(a, leaf, line) for a in e.args], line)
+    args = [cxx(a, leaf, line) for a in e.args]
+    if e.name in _LAZY or any(True for _ in ir.reads(e)) or not any(map(_may_fail, e.args[1:])):
+        return operation(e, args, line)
+    # All operands are computed, in order: which one fails first is the fault of the run.
+    names = [f"x{k}" for k in range(len(args))]
+    made = zip(e.args, names, args, strict=True)
+    first = " ".join(f"const {TYPES[a.type]} {name} = {text};" for a, name, text in made)
+    return f"[&] {{ {first} return {operation(e, names, line)}; }}()"
+
+
+def _may_fail(e: ir.Expr) -> bool:
+    """Return whether an operation in an expression may be a fault of the run."""
+    fails = isinstance(e, ir.Op) and e.name not in _LAZY and e.name.startswith(("py_", "math_"))
+    return fails or any(map(_may_fail, ir.children(e)))
 
 
 def fold_index(dim: int) -> str:
@@ -141,8 +158,10 @@ def operation(e: ir.Op, args: list[str], line: str) -> str:
     kind, name = TYPES[e.type], e.name
     given = e.args[0].type
     if name == "cast":
+        if given.startswith("float") and e.type in ("int32", "int64"):
+            return f"whole<{kind}>({args[0]})"
         return f"({args[0]} != 0)" if e.type == "bool" else f"static_cast<{kind}>({args[0]})"
-    if name == "where":
+    if name in ("where", "py_choose"):
         return f"({args[0]} ? {args[1]} : {args[2]})"
     if name == "divide" and not given.startswith("float"):
         return f"(static_cast<{kind}>({args[0]}) / static_cast<{kind}>({args[1]}))"
@@ -163,6 +182,8 @@ def operation(e: ir.Op, args: list[str], line: str) -> str:
     if name.startswith("py_"):
         cast = [f"static_cast<{TYPES[a.type]}>({t})" for a, t in zip(e.args, args, strict=True)]
         return f"{name}(rt, {', '.join(cast)}, {line})"
+    if name.startswith("math_"):
+        return math_call(name.removeprefix("math_"), args, line)
     if name in _WHOLE and not given.startswith("float"):
         return args[0] if name != "fabs" else f"std::fabs({args[0]})"
     if name in ("isnan", "isinf") and not given.startswith("float"):
@@ -172,3 +193,14 @@ def operation(e: ir.Op, args: list[str], line: str) -> str:
     function = _STD.get(name) or (f"{name}<{TYPES[given]}>" if name in _OURS else "")
     assert function, f"no C++ for {name}"
     return f"{function}({', '.join(args)})"
+
+
+def math_call(name: str, args: list[str], line: str) -> str:
+    """Return a call of a function of Python's math, on floats that are C++ already."""
+    if name == "pow":
+        return f"py_math_pow(rt, {', '.join(args)}, {line})"
+    if len(args) == 2:  # they never fail
+        return f"std::{name}({', '.join(args)})"
+    poles = "true" if name in _POLES else "false"
+    function = f"[](double a) {{ return std::{name}(a); }}"
+    return f"py_math(rt, {args[0]}, {function}, {poles}, {line})"

@@ -134,7 +134,7 @@ def create(c: Call) -> Value:
     if dtype is not None:
         kind = dtype_of(c, dtype)
     array = c.e.builder.new_field(c.node, "made", shape, kind, "local")
-    c.e.builder.assign(c.node, array, value)
+    c.e.builder.assign(c.node, array, value, checks=False)
     return array
 
 
@@ -159,5 +159,5 @@ def copyto(c: Call) -> Value:
         c.fail("np.copyto writes into an array", "pass an array or a slice of one")
     value = c.operand(1)
     same_kind(c.e, c.node, stored_type(value), target.type)
-    c.e.builder.assign(c.node, target, value)
+    c.e.builder.assign(c.node, target, value, checks=False)
     return Host(None)

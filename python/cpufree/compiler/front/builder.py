@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds, values
+from cpufree.compiler.front import fitting, kinds, values
 from cpufree.compiler.front.distribution import check_distribution
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
@@ -223,8 +223,9 @@ class Builder:
         self, node: ast.AST, name: str, operands: list[ScalarValue | ArrayValue]
     ) -> ScalarValue | ArrayValue:
         """Return the result of a function of NumPy's point by point."""
-        types = self.types(node, name, operands)
-        self._check_range(node, operands, types[0])
+        operands, types = fitting.fitting(
+            self, node, name, operands, self.types(node, name, operands)
+        )
         shape, exprs = self.together(node, operands)
         pairs = zip(exprs, types[:-1], strict=True)
         result = ir.Op(name, tuple(self.cast(e, t) for e, t in pairs), types[-1])
@@ -280,20 +281,6 @@ class Builder:
             )
         return next(iter(found.values()))
 
-    def _check_range(
-        self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue], kind: str
-    ) -> None:
-        if kind != "int32":
-            return
-        for o in operands:
-            number = None
-            if isinstance(o.expr, ir.Literal):
-                number = o.expr.value
-            elif isinstance(o.expr, ir.Scalar) and o.expr.name in self.scalars:
-                number = self.scalars[o.expr.name][1]
-            if number is not None and not -(2**31) <= number < 2**31:
-                self.fail(node, f"{number} is out of bounds for int32", "use an array of int64")
-
     def together(
         self, node: ast.AST, operands: Sequence[ScalarValue | ArrayValue]
     ) -> tuple[tuple[int, ...] | None, list[ir.Expr]]:
@@ -312,13 +299,24 @@ class Builder:
 
     # --- statements ---
 
-    def assign(self, node: ast.AST, target: ArrayValue, value: ScalarValue | ArrayValue) -> None:
-        """Write a value into a view, with the type that the view has."""
+    def assign(
+        self,
+        node: ast.AST,
+        target: ArrayValue,
+        value: ScalarValue | ArrayValue,
+        checks: bool = True,
+    ) -> None:
+        """Write a value into a view, with the type that the view has.
+
+        `checks`: a number that the type has no value for is a fault, as in a[...] = number. Without
+        it Python's whole numbers alone are checked, as in np.copyto(a, number).
+        """
         read = target.expr
         assert isinstance(read, ir.Read)
         f = self.fields[read.field]
         if f.name in self.locked:
             self.fail(node, self.locked[f.name], "begin with a copy: .copy()")
+        value = fitting.written(self, node, value, f.type, checks)
         if f.role == "constant":
             self.fail(
                 node,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import values
+from cpufree.compiler.front import fitting, python_numbers, values
 from cpufree.compiler.front.array_calls import copy, copyto, create, norm, reduction
 from cpufree.compiler.front.call import (
     Call,
@@ -24,30 +24,14 @@ from cpufree.compiler.front.call import (
 )
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
-from cpufree.compiler.operations import UFUNCS, WEAK, kinds_of, stored
+from cpufree.compiler.operations import MATH, UFUNCS, WEAK, kinds_of, stored
+from cpufree.text import counted
 
 _TYPES: dict[Any, str] = {
     np.float64: "float64", np.float32: "float32", np.int64: "int64", np.int32: "int32",
     np.bool_: "bool",
 }  # fmt: skip
-_MATH = {
-    getattr(math, name): name
-    for name in [
-        "sqrt",
-        "exp",
-        "log",
-        "sin",
-        "cos",
-        "tan",
-        "fabs",
-        "floor",
-        "ceil",
-        "tanh",
-        "sinh",
-        "cosh",
-    ]
-    if name not in ("floor", "ceil")
-}
+_MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
 _METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item")
 
@@ -69,8 +53,10 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     handler = _handler(function.value)
     if handler is not None:
         return handler(made)
-    if function.value in _UFUNC_NAMES or function.value in _MATH:
+    if function.value in _UFUNC_NAMES:
         return _ufunc(made)
+    if function.value in _MATH:
+        return _math(made)
     return beforehand(made)
 
 
@@ -85,7 +71,7 @@ def _ufunc(c: Call) -> Value:
     f = c.function
     if on_host(c):
         return beforehand(c)
-    name = _UFUNC_NAMES.get(f) or _MATH[f]
+    name = _UFUNC_NAMES[f]
     out = c.keywords.pop("out", None)
     c.done(4)
     operands = [c.operand(k) for k in range(len(c.args))]
@@ -96,7 +82,7 @@ def _ufunc(c: Call) -> Value:
         c.fail(f"{name} takes {count} arguments", "give as many")
     result = c.e.builder.elementwise(c.node, name, operands)
     if isinstance(result, ScalarValue):
-        result = ScalarValue(result.expr, "float" if f in _MATH else result.expr.type)
+        result = ScalarValue(result.expr, result.expr.type)
     if out is None:
         return result
     if isinstance(out, TupleValue) and len(out.items) == 1:
@@ -105,8 +91,23 @@ def _ufunc(c: Call) -> Value:
         c.fail("out is no array", "pass an array or a slice of one")
     assert isinstance(out, ArrayValue)
     same_kind(c.e, c.node, stored_type(result), out.type)
-    c.e.builder.assign(c.node, out, result)
+    c.e.builder.assign(c.node, out, result, checks=False)
     return out
+
+
+def _math(c: Call) -> Value:
+    """A function of Python's math, which takes numbers as floats of Python's and raises errors."""
+    if on_host(c):
+        return beforehand(c)
+    name = _MATH[c.function]
+    c.done(MATH[name])
+    operands = [c.operand(k) for k in range(len(c.args))]
+    if any(isinstance(o, ArrayValue) for o in operands):
+        c.fail(f"math.{name} of an array", "use NumPy's function for arrays")
+    if len(operands) != MATH[name]:
+        c.fail(f"math.{name} takes {counted(MATH[name], 'argument')} here", "give as many")
+    args = tuple(c.e.builder.cast(o.expr, "float64") for o in operands)
+    return ScalarValue(ir.Op(f"math_{name}", args, "float64"), "float")
 
 
 def _builtin_minmax(name: str) -> Callable[[Call], Value]:
@@ -121,9 +122,9 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
             )
         a, b = c.operand(0), c.operand(1)
         # Python keeps the first one unless the second one is less (greater).
-        compare = "less" if name == "min" else "greater"
+        comparison = "less" if name == "min" else "greater"
         builder = c.e.builder
-        condition = builder.elementwise(c.node, compare, [b, a])
+        condition = fitting.compare(builder, c.node, comparison, [b, a])
         return c.e.choice(c.node, condition.expr, b, a)
 
     return handle
@@ -141,13 +142,15 @@ def _convert_number(c: Call) -> Value:
             return operand  # as NumPy does
         if isinstance(operand, ArrayValue):
             return ArrayValue(c.e.builder.cast(operand.expr, kind), operand.shape, kind)
+        if any(one in WEAK for one in kinds_of(operand.kind)):
+            operand = fitting.checked(c.e.builder, c.node, operand, kind)
         return ScalarValue(c.e.builder.cast(operand.expr, kind), kind)
     if isinstance(operand, ArrayValue):
         c.fail(f"{c.function.__name__} of an array", "write .astype(...)")
     assert isinstance(operand, ScalarValue)
     kind = {float: "float", int: "int", bool: "truth"}[c.function]
-    if kind == "int" and stored(operand.kind).startswith("float"):
-        c.fail("int of a float of the run is not taken", "use np.int64(x)")
+    if kind == "int":
+        operand = fitting.checked(c.e.builder, c.node, operand, "int64")
     if kind == "truth":
         return ScalarValue(c.e.truth(c.node, operand), kind)
     return ScalarValue(c.e.builder.cast(operand.expr, stored(kind)), kind)
@@ -178,12 +181,18 @@ def _clip(c: Call) -> Value:
     low, high = c.take("a_min", 1), c.take("a_max", 2)
     low, high = c.keywords.pop("min", low), c.keywords.pop("max", high)
     c.done(3)
-    result: ScalarValue | ArrayValue = c.array()
+    array = c.array()
+    result: ScalarValue | ArrayValue = array
+    given: dict[str, ScalarValue | ArrayValue] = {}
     for name, bound in (("maximum", low), ("minimum", high)):
         if bound is not None:
             value = bound if isinstance(bound, ScalarValue | ArrayValue | Host) else Host(bound)
-            operand = c.e.builder.operand(c.node, value)
-            result = c.e.builder.elementwise(c.node, name, [result, operand])
+            given[name] = fitting.bound(name, c.e.builder.operand(c.node, value), array.type)
+    # Between two numbers NumPy keeps a zero; else it takes that of the bound.
+    between = len(given) == 2 and all(isinstance(o, ScalarValue) for o in given.values())
+    for name, operand in given.items():
+        pair = [operand, result] if between else [result, operand]
+        result = c.e.builder.elementwise(c.node, name, pair)
     return result
 
 
@@ -214,7 +223,11 @@ def _abs(c: Call) -> Value:
     if on_host(c):
         return beforehand(c)
     c.done(1)
-    return c.e.builder.elementwise(c.node, "absolute", [c.operand()])
+    operand = c.operand()
+    if isinstance(operand, ScalarValue) and python_numbers.is_whole([operand.kind]):
+        whole = c.e.builder.cast(operand.expr, "int64")
+        return ScalarValue(ir.Op("py_absolute", (whole,), "int64"), "int")
+    return c.e.builder.elementwise(c.node, "absolute", [operand])
 
 
 def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:

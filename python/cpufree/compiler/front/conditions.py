@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds
+from cpufree.compiler.front import fitting, kinds
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import COMPARE, UNARY, kinds_of, stored
@@ -34,6 +34,7 @@ class Conditions:
     eval: Callable[[ast.expr, Scope], Value]
     in_order: Callable[[Sequence[ast.expr], Scope], list[Value]]
     on_host: Callable[..., Value]
+    _of_scalars: Callable[..., Value]
 
     def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Value:
         negates = isinstance(node.op, ast.Not)
@@ -51,7 +52,10 @@ class Conditions:
             )
         if negates:
             return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
-        return self.builder.elementwise(node, UNARY[type(node.op)], [operand])
+        name = UNARY[type(node.op)]
+        if isinstance(operand, ScalarValue):
+            return self._of_scalars(node, name, [operand])
+        return self.builder.elementwise(node, name, [operand])
 
     def _compare(self, node: ast.Compare, scope: Scope) -> Value:
         parts = self.in_order([node.left, node.comparators[0]], scope)
@@ -100,7 +104,7 @@ class Conditions:
                 node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"
             )
         operands = [self.builder.operand(node, left), self.builder.operand(node, right)]
-        return self.builder.elementwise(node, COMPARE[type(op)], operands)
+        return fitting.compare(self.builder, node, COMPARE[type(op)], operands)
 
     def test(self, node: ast.expr, scope: Scope) -> Value:
         """Return something of the truth of an expression."""
@@ -160,8 +164,8 @@ class Conditions:
         args = (test, *(self.builder.cast(o.expr, stored(kind)) for o in (a, b)))
         tag = None
         if len(kinds_of(kind)) > 1:
-            tag = ir.Op("where", (test, kinds.tag_of(a), kinds.tag_of(b)), "int64")
-        return ScalarValue(ir.Op("where", args, stored(kind)), kind, tag)
+            tag = ir.Op("py_choose", (test, kinds.tag_of(a), kinds.tag_of(b)), "int64")
+        return ScalarValue(ir.Op("py_choose", args, stored(kind)), kind, tag)
 
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
         """Return a scalar as a condition."""

@@ -212,7 +212,7 @@ class Expressions(Conditions, Parts):
     def _of_scalars(self, node: ast.AST, name: str, operands: list[ScalarValue]) -> Value:
         def way(*kinds: Kind) -> tuple[str, ir.Op | None]:
             given = list(kinds)
-            kind = python_numbers.types(name, given)
+            kind = python_numbers.types(given)
             args = tuple(self.builder.cast(o.expr, kind) for o in operands)
             return kind, python_numbers.operation(name, args, given)
 

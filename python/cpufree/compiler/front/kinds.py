@@ -61,5 +61,5 @@ def _tag(
     tag = _tag(rest, kind_on, (*way, last))
     for kind in others:
         test = ir.Op("equal", (tag_of(first), ir.Literal(KINDS.index(kind), "int64")), "bool")
-        tag = ir.Op("where", (test, _tag(rest, kind_on, (*way, kind)), tag), "int64")
+        tag = ir.Op("py_choose", (test, _tag(rest, kind_on, (*way, kind)), tag), "int64")
     return tag
