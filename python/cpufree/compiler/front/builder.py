@@ -119,7 +119,7 @@ class Builder:
                 f"{name} has {counted(len(shape), 'dimension')}",
                 "give arrays of 1 to 3 dimensions, with a batch dimension before them if needed",
             )
-        if math.prod(shape) >= _MOST_POINTS:
+        if math.prod(shape) >= _MOST_POINTS or min(shape) < 0:
             self.fail(
                 node, f"{name} of shape {tuple(shape)} has no room anywhere", "make it smaller"
             )

@@ -195,6 +195,12 @@ class Expressions(Conditions, Parts):
         builder = self.builder
         *_, kind = builder.types(node, "power", [a, b])
         plain = isinstance(exponent, int | float) and not isinstance(exponent, bool)
+        if plain and a.type == "bool":
+            builder.fail(
+                node,
+                "powers of bools are whole numbers of 8 bits",
+                "convert with .astype(np.int64)",
+            )
         floats = kind.startswith("float")
         if plain and floats and exponent == 0:
             return ArrayValue(ir.Literal(1.0, kind), a.shape, kind)

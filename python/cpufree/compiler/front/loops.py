@@ -16,8 +16,8 @@ from cpufree.compiler import ir
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.meeting import End, Join, end_here
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, set_names
-from cpufree.compiler.front.values import Host, ScalarValue, TupleValue, Value, all_same
+from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, copied, set_names
+from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value, all_same
 from cpufree.compiler.operations import kinds_of
 from cpufree.errors import ProgramError
 
@@ -187,6 +187,8 @@ def _range(lowering: Lowers, node: ast.For) -> list[Value] | None:
         }  # fmt: skip
         if not whole and not device:
             b.fail(call.args[k], "range takes whole numbers", "write int(...)")
+        if whole and not -(2**63) <= int(number) < 2**63:
+            b.fail(call.args[k], f"{number} does not fit in 64 bits", "write a smaller number")
     one = Host(1, literal=True)
     if not 1 <= len(given) <= 3:
         b.fail(call, "range takes one to three numbers", "write range(n)")
@@ -343,6 +345,11 @@ def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
     """Lower an if statement that is decided in the run."""
     b, scope = lowering.builder, lowering.scope
     names = assigned([*node.body, *node.orelse])
+    for name in names:  # constants do not change their places: a copy may
+        value = scope.names.get(name)
+        if isinstance(value, ArrayValue) and b.fields[value.field].role == "constant":
+            scope.names[name] = copy = copied(lowering, node, name, value)
+            b.locked[copy.field] = f"{name} is an array from outside on one way"
     before = dict(scope.names), dict(scope.unbound)
     ends: list[End] = []
     parts = []

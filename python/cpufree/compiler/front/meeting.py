@@ -211,7 +211,8 @@ class Meeting:
             if to in claims or here in claims.values():
                 return self._lose(name, _SHARED, copyable=to in end.fixed)
             if to != here and ("constant" in (there.role, has.role) or not end.may_move):
-                return self._lose(name, "is another array on one way than on another")
+                why = "is another array on one way than on another"
+                return self._lose(name, why, copyable=there.role == "constant")
             claims[to], of_name[to] = here, name
         end.moved = {}
         moves = {to: here for to, here in claims.items() if to != here}

@@ -138,9 +138,7 @@ class Region(Frame):
             b.out += b.set_number(self.node, made, number)
             return made
         if at[0] in self.copied and isinstance(leaf, ArrayValue):
-            flag = b.new_number(f"{b.prefix}{at[0]}_is_new", "int64")
-            b.set_variable(self.node, flag, ir.Literal(0, "int64"))
-            return replace(b.materialise(self.node, at[0], leaf), unless=(flag, leaf))
+            return copied(self.lowering, self.node, at[0], leaf)
         return leaf
 
     def _is_constant(self, name: str, leaf: Value) -> bool:
@@ -235,6 +233,14 @@ def set_names(
             scope.names[name] = found.after[name]
         elif ends:
             scope.unbound[name] = found.lost.get(name, ends[0].unbound[name])
+
+
+def copied(lowering: Lowers, node: ast.AST, name: str, array: ArrayValue) -> ArrayValue:
+    """Return a copy of an array for a name that may stand for another one later."""
+    b = lowering.builder
+    flag = b.new_number(f"{b.prefix}{name}_is_new", "int64")
+    b.set_variable(node, flag, ir.Literal(0, "int64"))
+    return replace(b.materialise(node, name, array), unless=(flag, array))
 
 
 class State:
