@@ -17,6 +17,14 @@
 #define CPUFREE_HOT_FN inline
 #endif
 
+// CPUFREE_LONG_FN: so long that compilers take many seconds to optimise it as a whole; functions
+// that it calls, with the loops over points, are optimised as others.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define CPUFREE_LONG_FN __attribute__((optimize("O1")))
+#else
+#define CPUFREE_LONG_FN
+#endif
+
 // Whether what is compiled is a kernel of an engine whose blocks have fast memory of their own.
 #if defined(__CUDACC__)
 inline constexpr bool kFastMemory = true;

@@ -28,6 +28,9 @@ def emit(program: ir.Program) -> Emitted:
     return KernelText(program).emit()
 
 
+_MOST_WORKS = 64  # that a compiler optimises as a whole in seconds
+
+
 class KernelText:
     """The text of a kernel: its control flow, and what back ends have in common."""
 
@@ -48,6 +51,8 @@ class KernelText:
         """Return the whole text."""
         head = [*self._fields(), *self._scalars(), *self._channels()]
         body = self._block(self.program.body)
+        works = [s for s in ir.walk(self.program.body) if isinstance(s, ir.Assign | ir.Reduce)]
+        long = "CPUFREE_LONG_FN " if len(works) > _MOST_WORKS else ""
         lines = [
             '#include "cpufree/programs/runtime.hpp"',
             "",
@@ -58,7 +63,7 @@ class KernelText:
             *self.structs,
             "",
             "template <Port P>",
-            "bool run(P& port, const Args& args, std::byte* heap) {",
+            f"{long}bool run(P& port, const Args& args, std::byte* heap) {{",
             "  Runtime<P> rt(port, args, heap);",
             "  [[maybe_unused]] const std::int64_t* const N = args.numbers;",
             *(f"  {line}" for line in (*head, *body, *self._results())),

@@ -26,6 +26,9 @@ MOST_TURNS = 64
 MOST_IN_ALL = 128
 """Turns of all loops of a program that are written out: compilers take seconds for some hundred
 statements."""
+MOST_STATEMENTS = 320
+"""Of a loop that is written out: a C++ compiler takes 9 s for them, and more than twice for twice
+as many."""
 _MOST_APART = 3  # first turns of a loop that are lowered apart
 
 Flow = Left | Returned | None
@@ -187,7 +190,7 @@ def _range(lowering: Lowers, node: ast.For) -> list[Value] | None:
         }  # fmt: skip
         if not whole and not device:
             b.fail(call.args[k], "range takes whole numbers", "write int(...)")
-        if whole and not -(2**63) <= int(number) < 2**63:
+        if whole and number is not None and not -(2**63) <= int(number) < 2**63:
             b.fail(call.args[k], f"{number} does not fit in 64 bits", "write a smaller number")
     one = Host(1, literal=True)
     if not 1 <= len(given) <= 3:
@@ -287,11 +290,19 @@ def _in_turn(
             if flow is not None:
                 break
         lowering.loops.remove(frame)
+        made = sum(isinstance(s, ir.Assign | ir.Reduce) for s in ir.walk(tuple(b.out)))
+        if len(items) > 1 and made > MOST_STATEMENTS:
+            b.fail(
+                node,
+                f"written out turn by turn this loop has {made} statements, for which a compiler "
+                "takes long",
+                "write the update of all points in one statement, with slices",
+            )
         if flow is None and then is not None:
             flow = then()
         if not frame.exits:
-            made, b.out = b.out, outer
-            b.out += made
+            body, b.out = b.out, outer
+            b.out += body
             return None if isinstance(flow, Left) else flow
         if isinstance(flow, Returned):
             b.fail(node, "a return in a loop that a break may leave", "return at the end")
@@ -301,8 +312,8 @@ def _in_turn(
                 end_here(lowering, frame.names, "the loop may end before"),
             )
             b.out.append(ir.Break())
-        made, b.out = b.out, outer
-        b.out.append(ir.Loop(tuple(made), b.line(node)))
+        body, b.out = b.out, outer
+        b.out.append(ir.Loop(tuple(body), b.line(node)))
         set_names(lowering, node, frame.names, frame.exits, {})
         return None
     finally:
