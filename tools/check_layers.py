@@ -87,6 +87,7 @@ PYTHON_BASE = {
     "laps",
     "extension",
     "kernel_cache",
+    "patience",
     "cpu_kernels",
     "device_arrays",
     "output_file",

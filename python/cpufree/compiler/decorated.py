@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pickle import PicklingError
 from typing import Any, TypeAlias
@@ -35,7 +35,7 @@ from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
-from cpufree.compiler.runner import Ran, Runner
+from cpufree.compiler.runner import LastCall, Ran, Runner
 from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.distributed import Team
 from cpufree.engines.asked import Asked
@@ -56,16 +56,6 @@ _MOST_KERNELS = 64  # of a program that a process remembers
 MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
 GpusLike: TypeAlias = "str | Sequence[int]"
 Progress: TypeAlias = ProgressLike
-
-
-@dataclass
-class LastCall:
-    """How a program's last call went."""
-
-    engine: str = ""
-    pes: int = 0
-    devices: list[int] = field(default_factory=list)
-    timings: dict[str, float] = field(default_factory=dict)
 
 
 class Program:

@@ -220,3 +220,13 @@ def scalar_table(program: ir.Program, values: Mapping[str, Any]) -> Words:
 def scalar_bytes(value: Any, kind: str) -> bytes:
     """Return a scalar of a type in eight bytes."""
     return np.array([value], kind).tobytes().ljust(8, b"\0")
+
+
+@dataclass
+class LastCall:
+    """How a program's last call went."""
+
+    engine: str = ""
+    pes: int = 0
+    devices: list[int] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)

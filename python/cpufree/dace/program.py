@@ -12,7 +12,6 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.decorated import (
     MOST_GPU_RUNS,
     GpusLike,
-    LastCall,
     Program,
     Progress,
     options_of_run,
@@ -23,7 +22,7 @@ from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
 from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
-from cpufree.compiler.runner import Runner
+from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
 from cpufree.dace import frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked

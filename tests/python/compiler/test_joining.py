@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from any_program_values import Describer, first_difference
-from joining_programs import CASES
+from joining_programs import CASES as JOINING
+from ordered_programs import CASES as ORDERED
 
 import cpufree
 from cpufree.errors import ProgramError
+
+CASES = [*JOINING, *ORDERED]
 
 
 def left_by(call: Any, arguments: tuple[Any, ...]) -> Any:

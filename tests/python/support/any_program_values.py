@@ -95,9 +95,9 @@ def first_difference(name: str, a: Any, b: Any, rounded: bool) -> tuple[str, str
     if type(a) is not type(b) or a.type != b.type:
         # Where NumPy gives an array without dimensions, programs give a number (docs/compiler.md).
         points = [np.asarray(x.content) for x in (a, b) if _is_point(x)]
-        if len(points) == 2 and points[0].dtype == points[1].dtype:
-            if _same_values(*points, rounded):
-                return None
+        alike = len(points) == 2 and points[0].dtype == points[1].dtype
+        if alike and _same_values(*points, rounded):
+            return None
         return "type", f"{name} is {_short(b)}, not {_short(a)}"
     if isinstance(a, Branch):
         if len(a.items) != len(b.items):

@@ -18,7 +18,6 @@ from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import (
     UFUNCS,
-    WEAK,
     Kind,
     kinds_of,
     loop_types,
@@ -231,7 +230,7 @@ class Builder:
         result = ir.Op(name, tuple(self.cast(e, t) for e, t in pairs), types[-1])
         if shape is None:
             numbers = [o for o in operands if isinstance(o, ScalarValue)]
-            kind = kinds.by_way(numbers, lambda *way: _scalar_kind(way, types[-1]))
+            kind = kinds.by_way(numbers, lambda *way: kinds.of_result(way, types[-1]))
             return replace(kind, expr=result)
         return ArrayValue(result, shape, types[-1])
 
@@ -399,10 +398,3 @@ class Builder:
             if plain and self.fields[read.field].distributed:
                 return read
         return None
-
-
-def _scalar_kind(given: Sequence[Kind], kind: str) -> Kind:
-    """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
-    if all(k in WEAK for k in given):
-        return {"float64": "float", "int64": "int", "bool": "truth"}.get(kind, kind)
-    return kind

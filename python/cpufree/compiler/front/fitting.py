@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -12,13 +12,37 @@ from cpufree.compiler.front import python_numbers
 from cpufree.compiler.front.values import ArrayValue, ScalarValue
 from cpufree.compiler.operations import COMPARE
 
-if TYPE_CHECKING:
-    from cpufree.compiler.front.builder import Builder
-
 Operands = list[ScalarValue | ArrayValue]
 
 
-def known(builder: Builder, o: ScalarValue | ArrayValue) -> Any:
+class Builds(Protocol):
+    """What is asked of a Builder."""
+
+    scalars: dict[str, tuple[str, Any]]
+    data: dict[str, Any]
+
+    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
+        """Raise ProgramError at a node."""
+        ...
+
+    def reduce(self, node: ast.AST, op: str, value: ArrayValue, kind: str) -> ir.Scalar:
+        """Return the scalar that a reduction over all points gives."""
+        ...
+
+    def new_variable(self, name: str, kind: str) -> str:
+        """Add a scalar variable."""
+        ...
+
+    def set_variable(self, node: ast.AST, name: str, expr: ir.Expr) -> ir.Scalar:
+        """Set a variable; return it."""
+        ...
+
+    def elementwise(self, node: ast.AST, name: str, operands: Operands) -> ScalarValue | ArrayValue:
+        """Return the result of a function of NumPy's point by point."""
+        ...
+
+
+def known(builder: Builds, o: ScalarValue | ArrayValue) -> Any:
     """Return the number that an operand is known to be; None where it is not."""
     if isinstance(o, ScalarValue) and isinstance(o.expr, ir.Literal):
         return o.expr.value
@@ -27,7 +51,7 @@ def known(builder: Builder, o: ScalarValue | ArrayValue) -> Any:
     return None
 
 
-def checked(builder: Builder, node: ast.AST, number: ScalarValue, kind: str) -> ScalarValue:
+def checked(builder: Builds, node: ast.AST, number: ScalarValue, kind: str) -> ScalarValue:
     """Return a number in a type, or as it is where a plain conversion does.
 
     One that is known to have no value there is refused; others are faults of the run.
@@ -43,7 +67,7 @@ def checked(builder: Builder, node: ast.AST, number: ScalarValue, kind: str) -> 
 
 
 def written(
-    builder: Builder,
+    builder: Builds,
     node: ast.AST,
     value: ScalarValue | ArrayValue,
     kind: str,
@@ -64,7 +88,7 @@ def written(
 
 
 def fitting(
-    builder: Builder, node: ast.AST, name: str, operands: Operands, types: tuple[str, ...]
+    builder: Builds, node: ast.AST, name: str, operands: Operands, types: tuple[str, ...]
 ) -> tuple[Operands, tuple[str, ...]]:
     """Return operands and types with which an operation computes, or fails, as NumPy's does."""
     narrow = types[0] == "int32"
@@ -86,14 +110,14 @@ def _is_weak(o: ScalarValue | ArrayValue) -> bool:
     return isinstance(o, ScalarValue) and o.kind == "int"
 
 
-def _is_wide(builder: Builder, o: ScalarValue | ArrayValue) -> bool:
+def _is_wide(builder: Builds, o: ScalarValue | ArrayValue) -> bool:
     """Return whether a whole number may have no value in int32."""
     value = known(builder, o)
     return value is None or bool(python_numbers.misfit(value, "int32"))
 
 
 def _exponent(
-    builder: Builder, node: ast.AST, exponent: ScalarValue | ArrayValue
+    builder: Builds, node: ast.AST, exponent: ScalarValue | ArrayValue
 ) -> ScalarValue | ArrayValue:
     """Return an exponent of whole numbers: a negative one is refused, or a fault of the run."""
     value = known(builder, exponent)
@@ -119,7 +143,7 @@ def _exponent(
 
 
 def compare(
-    builder: Builder, node: ast.AST, name: str, operands: Operands
+    builder: Builds, node: ast.AST, name: str, operands: Operands
 ) -> ScalarValue | ArrayValue:
     """Return what an operator that compares gives."""
     if all(isinstance(o, ScalarValue) for o in operands):

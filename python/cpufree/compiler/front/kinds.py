@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.values import ScalarValue
-from cpufree.compiler.operations import KINDS, Kind, kinds_of, stored
+from cpufree.compiler.operations import KINDS, WEAK, Kind, kinds_of, stored
 
 _EXACT = 2**53
 
@@ -42,6 +42,13 @@ def keeps_value(number: ScalarValue, kind: Kind) -> bool:
 def ways_of(kinds: Sequence[Kind]) -> Iterator[tuple[Kind, ...]]:
     """Yield the kinds that operands have on each way."""
     return itertools.product(*(kinds_of(kind) for kind in kinds))
+
+
+def of_result(given: Sequence[Kind], kind: str) -> Kind:
+    """Return the kind of a scalar result: of Python's numbers alone a number of Python's."""
+    if all(k in WEAK for k in given):
+        return {"float64": "float", "int64": "int", "bool": "truth"}.get(kind, kind)
+    return kind
 
 
 def by_way(operands: Sequence[ScalarValue], kind_on: Callable[..., Kind]) -> ScalarValue:
