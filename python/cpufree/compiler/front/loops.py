@@ -79,8 +79,7 @@ def while_loop(lowering: Lowers, node: ast.While) -> Flow:
     """Lower a while loop."""
     _no_else(lowering.builder, node)
     state = State(lowering)
-    condition = lowering.expressions.test(node.test, lowering.scope)
-    if isinstance(condition, Host) and not condition.value:
+    if _known(lowering, node)[1] is False:
         return None
     state.restore()
     return _first_that_works(lowering, _ways_of_while(lowering, node, _MOST_APART))
@@ -90,8 +89,7 @@ def _ways_of_while(lowering: Lowers, node: ast.While, apart: int) -> Iterator[Wa
     yield Way(lambda: _while_of_run(lowering, node, copies=False))
 
     def turn_apart() -> Flow:
-        condition = lowering.expressions.test(node.test, lowering.scope)
-        if not (isinstance(condition, Host) and condition.value):
+        if not _known(lowering, node)[1]:
             lowering.builder.fail(node, "the first turn is not certain", "")
         rest = _ways_of_while(lowering, node, apart - 1)
         return _in_turn(lowering, node, [None], lambda: _first_that_works(lowering, rest))
@@ -101,6 +99,12 @@ def _ways_of_while(lowering: Lowers, node: ast.While, apart: int) -> Iterator[Wa
     yield Way(lambda: _while_of_run(lowering, node, copies=True), by_join=True)
 
 
+def _known(lowering: Lowers, node: ast.While) -> tuple[Value, bool | None]:
+    """Return the condition of a loop, and its truth where that is known beforehand."""
+    condition = lowering.expressions.test(node.test, lowering.scope)
+    return condition, lowering.expressions.known_truth(condition)
+
+
 def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
     b = lowering.builder
     line = b.line(node)
@@ -108,11 +112,11 @@ def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
     def body() -> tuple[ir.Statement, ...]:
         outer, b.out = b.out, []
         try:
-            condition = lowering.expressions.test(node.test, lowering.scope)
-            if isinstance(condition, Host) and not condition.value:
+            condition, known = _known(lowering, node)
+            if known is False:
                 region.exit()
                 return (*b.out, ir.Break())
-            if not isinstance(condition, Host):
+            if known is None:
                 test = lowering.expressions.truth(node.test, condition)
                 head, b.out = b.out, []
                 region.exit()

@@ -52,6 +52,10 @@ class Evaluates(Protocol):
         """Return something of the truth of an expression."""
         ...
 
+    def known_truth(self, value: Value) -> bool | None:
+        """Return the truth of a value that is known beforehand."""
+        ...
+
     def truth(self, node: ast.AST, value: Value) -> ir.Expr:
         """Return a scalar as a condition."""
         ...
