@@ -166,7 +166,10 @@ class Program:
         arguments.check(lowered.program, lowered.outside)
         arguments.to_host()
         with np.errstate(all="ignore"):
-            arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
+            try:
+                arrays, scalars = interpret(lowered.program, arguments.arrays, lowered)
+            except MemoryError as error:
+                raise OutOfMemoryError(str(error)) from None
         arguments.give_back(lowered.program.written)
         return arguments.returned(lowered, arrays, scalars)
 

@@ -95,8 +95,11 @@ def numbers(which, whole, real, a, b, r):
         b[0] = y != j
         b[1] = x <= k
     if w == 23:
-        r[0] = max(k, x)
-        r[1] = min(y, j)
+        if x > k:
+            r[0] = x
+        else:
+            r[0] = k
+        r[1] = min(y, float(j))
     if w == 24:
         r[0] = math.sqrt(x)
         r[1] = math.log(y)

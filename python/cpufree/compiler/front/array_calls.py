@@ -33,7 +33,9 @@ def reduction(op: str) -> Callable[[Call], Value]:
             return beforehand(c)
         operand = c.operand()
         c.args = c.args[:1] + [a for a in c.args[1:] if not _none(a)]
-        for name in ("axis", "keepdims", "dtype", "initial", "where", "out"):
+        if c.take("keepdims", 9, False) is not False:
+            c.fail("keepdims keeps axes of a reduction along some", "leave keepdims out")
+        for name in ("axis", "dtype", "initial", "where", "out"):
             given = c.keywords.pop(name, None)
             if (given is not None and not _none(given)) or len(c.args) > 1:
                 c.fail(

@@ -181,18 +181,31 @@ def _clip(c: Call) -> Value:
     low, high = c.take("a_min", 1), c.take("a_max", 2)
     low, high = c.keywords.pop("min", low), c.keywords.pop("max", high)
     c.done(3)
-    array = c.array()
-    result: ScalarValue | ArrayValue = array
-    given: dict[str, ScalarValue | ArrayValue] = {}
+    builder, array = c.e.builder, c.array()
+    bounds: dict[str, ScalarValue | ArrayValue] = {}
     for name, bound in (("maximum", low), ("minimum", high)):
         if bound is not None:
             value = bound if isinstance(bound, ScalarValue | ArrayValue | Host) else Host(bound)
-            given[name] = fitting.bound(name, c.e.builder.operand(c.node, value), array.type)
+            bounds[name] = builder.operand(c.node, value)
+
+    def type_of(*kinds: str) -> str:
+        pairs = zip(kinds, (array, *bounds.values()), strict=True)
+        numbers = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
+        return str(np.clip(*numbers, *([None] if len(numbers) < 3 else [])).dtype.name)
+
+    operands = (array, *bounds.values())
+    kinds = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
+    kind = builder.one_for_all(c.node, "np.clip", kinds, type_of)
+    builder.require_type(c.node, kind)
+    result: ScalarValue | ArrayValue = array
+    if array.type != kind:
+        result = ArrayValue(builder.cast(array.expr, kind), array.shape, kind)
+    given = {name: fitting.bound(name, o, kind) for name, o in bounds.items()}
     # Between two numbers NumPy keeps a zero; else it takes that of the bound.
     between = len(given) == 2 and all(isinstance(o, ScalarValue) for o in given.values())
     for name, operand in given.items():
         pair = [operand, result] if between else [result, operand]
-        result = c.e.builder.elementwise(c.node, name, pair)
+        result = builder.elementwise(c.node, name, pair)
     return result
 
 
@@ -217,6 +230,13 @@ def _roll(c: Call) -> Value:
         except values.OutOfRange as error:
             c.fail(str(error), "keep the rolled part in an array of its own first")
     return array
+
+
+def _len(c: Call) -> Value:
+    array = c.args[0] if len(c.args) == 1 else None
+    if isinstance(array, ArrayValue):
+        return Host(array.shape[0])
+    return Host(len(array.items)) if isinstance(array, TupleValue) else beforehand(c)
 
 
 def _abs(c: Call) -> Value:
@@ -274,6 +294,7 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
+    len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
     np.linalg.norm: norm,

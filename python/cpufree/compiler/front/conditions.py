@@ -188,11 +188,16 @@ class Conditions:
         known = self.known_truth(condition)
         if known is not None:
             return self.eval(node.body if known else node.orelse, scope)
-        self.builder.fail(
-            node,
-            "a choice by a value of the run inside an expression is not taken",
-            "write np.where(condition, a, b), or an if statement",
-        )
+        test = self.truth(node.test, condition)
+        yes, no = (self._only_if_needed(part, scope) for part in (node.body, node.orelse))
+        operands = [self.builder.operand(node, value) for value in (yes, no)]
+        if any(isinstance(o, ArrayValue) for o in operands):
+            self.builder.fail(
+                node,
+                "a choice between arrays by a value of the run is not taken in an expression",
+                "write np.where(condition, a, b), or an if statement",
+            )
+        return self.choice(node, test, yes, no)
 
 
 def _as_host(value: Value) -> Value:

@@ -13,7 +13,15 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+    unpacked,
+)
 
 
 class Parts:
@@ -52,21 +60,25 @@ class Parts:
         self, node: ast.Subscript, array: ArrayValue, scope: Scope, to_write: bool = False
     ) -> ArrayValue | ScalarValue:
         """Return the part of an array that an index says; `to_write`: of one point, too, a view."""
-        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        index: list[int | slice | None] = []
-        start, has_ellipsis = len(self.builder.out), False
-        for item in items:
-            found = self._index(item, array, scope, len(items))
-            if isinstance(found, ScalarValue):
-                return found
-            if found is Ellipsis:
-                if has_ellipsis:
-                    self.builder.fail(node, "an index has one ellipsis at most", "write : instead")
-                has_ellipsis = True
-                given = sum(not _is_new_axis(i) for i in items) - 1
-                index += [slice(None)] * (len(array.shape) - given)
-            else:
-                index.append(found)
+        start = len(self.builder.out)
+        found: list[tuple[ast.expr, Value]] = []
+        for item in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            is_slice = isinstance(item, ast.Slice)
+            value = self._slice(item, scope) if is_slice else unpacked(self.eval(item, scope))
+            parts = value.items if isinstance(value, TupleValue) else [value]
+            found += [(item, part) for part in parts]
+        index: list[Any] = []
+        for item, value in found:
+            one = self._index(item, array, value, len(found))
+            if isinstance(one, ScalarValue):
+                return one
+            if one is Ellipsis and Ellipsis in index:
+                self.builder.fail(node, "an index has one ellipsis at most", "write : instead")
+            index.append(one)
+        if Ellipsis in index:
+            at = index.index(Ellipsis)
+            given = sum(one is not None for one in index) - 1
+            index[at : at + 1] = [slice(None)] * (len(array.shape) - given)
         ((_, settled),) = self.settled(node, [(start, array)])
         assert isinstance(settled, ArrayValue)
         try:
@@ -80,22 +92,20 @@ class Parts:
         single = ArrayValue(result.expr, (), result.type)
         return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
 
-    def _index(self, item: ast.expr, array: ArrayValue, scope: Scope, count: int) -> Any:
+    def _slice(self, item: ast.expr, scope: Scope) -> Value:
+        assert isinstance(item, ast.Slice)
+        parts = (item.lower, item.upper, item.step)
+        return Host(slice(*(None if p is None else self._whole(p, scope) for p in parts)))
+
+    def _index(self, item: ast.expr, array: ArrayValue, value: Value, count: int) -> Any:
         """Return a whole number, slice, None or Ellipsis; of an element at run time its value."""
-        if isinstance(item, ast.Slice):
-            parts = [
-                None if p is None else self._whole(p, scope)
-                for p in (item.lower, item.upper, item.step)
-            ]
-            if parts[2] == 0:
-                self.builder.fail(item, "the step of a slice is 0", "give 1 or more")
-            return slice(*parts)
-        value = self.eval(item, scope)
         if isinstance(value, ScalarValue) and value.kind in ("int", "int32", "int64"):
             return self._element(item, array, value, count)
         found = value.value if isinstance(value, Host) else value
         if found is None or found is Ellipsis:
             return found
+        if isinstance(found, slice):
+            return self._checked(item, found)
         if isinstance(found, int | np.integer) and not isinstance(found, bool):
             return int(found)
         self.builder.fail(
@@ -103,6 +113,13 @@ class Parts:
             "an array is indexed by something other than whole numbers and slices",
             "choose points with np.where(mask, a, b); index arrays are not taken",
         )
+
+    def _checked(self, item: ast.expr, found: slice) -> slice:
+        try:
+            found.indices(1)
+        except (TypeError, ValueError) as error:
+            self.builder.fail(item, str(error), "give whole numbers, and steps from 1 on")
+        return found
 
     def _whole(self, node: ast.expr, scope: Scope) -> int | None:
         value = self.eval(node, scope)
@@ -144,8 +161,3 @@ class Parts:
 def _has_slice(index: ast.expr) -> bool:
     items = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(i, ast.Slice) for i in items)
-
-
-def _is_new_axis(item: ast.expr) -> bool:
-    none = isinstance(item, ast.Constant) and item.value is None
-    return none or (isinstance(item, ast.Attribute) and item.attr == "newaxis")
