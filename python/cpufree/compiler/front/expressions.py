@@ -144,6 +144,14 @@ class Expressions(Conditions, Parts):
                 return Host(found, text=value.text and f"{value.text}.{node.attr}")
             except AttributeError as error:
                 self.builder.fail(node, str(error), "correct the name")
+        if isinstance(value, TupleValue):
+            what = "list" if value.is_list else "tuple"
+            self.builder.fail(
+                node,
+                f"the attribute {node.attr} of a {what} is not taken",
+                "lists do not change in programs: write a = a + [b] where the number of turns is "
+                "known, or return values and collect them outside",
+            )
         self.builder.fail(
             node, f"the attribute {node.attr} of a number is not taken", "write NumPy's function"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -159,11 +159,9 @@ def _ways_of_range(
     yield Way(lambda: _range_of_run(lowering, node, bounds, bool(turns), copies=False))
     if turns and apart:
         rest = turns[1:]
-        later: list[Value] = [Host(v, literal=True) for v in (rest.start, rest.stop, rest.step)]
-        if isinstance(bounds[1], Host) and len(rest):
-            later[1] = bounds[1]  # no part of the kernel's text
+        later = [Host(rest.start), bounds[1], bounds[2]]  # no part of the kernel's text
         ways = _ways_of_range(lowering, node, later, rest, apart - 1)
-        first = Host(turns[0], literal=True)
+        first = replace(bounds[0], value=turns[0]) if isinstance(bounds[0], Host) else bounds[0]
         then = (lambda: _first_that_works(lowering, ways)) if rest else None
         yield Way(lambda: _in_turn(lowering, node, [first], then), by_join=True)
     yield Way(lambda: _range_of_run(lowering, node, bounds, bool(turns), copies=True), by_join=True)

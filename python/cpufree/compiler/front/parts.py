@@ -23,6 +23,12 @@ from cpufree.compiler.front.values import (
     unpacked,
 )
 
+_ALL_ROWS = (
+    "write the update of all rows in one statement (red points and black ones in turn, or from the "
+    "values before); to keep snapshots, call the program once for each; short loops over numbers "
+    "known beforehand are written out, up to 128 turns in a program"
+)
+
 
 class Parts:
     """What subscripts stand for; a part of Expressions."""
@@ -128,9 +134,7 @@ class Parts:
                 node,
                 "this slice moves with a value of the run: that is a sweep from row to row, one "
                 "after the other",
-                "write the update of all rows in one statement (red points and black ones in turn, "
-                "or from the values before); short loops over numbers known beforehand are "
-                "written out, up to 128 turns in a program",
+                _ALL_ROWS,
             )
         if value.value is None:
             return None
@@ -148,9 +152,7 @@ class Parts:
                 node,
                 "this index moves with a value of the run: that is a sweep from row to row, one "
                 "after the other",
-                "write the update of all rows in one statement (red points and black ones in turn, "
-                "or from the values before); short loops over numbers known beforehand are "
-                "written out, up to 128 turns in a program",
+                _ALL_ROWS,
             )
         if not values.is_whole(array, f):
             self.builder.fail(node, "an index into a slice", "index the array itself")
