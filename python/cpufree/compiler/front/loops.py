@@ -281,6 +281,9 @@ def _in_turn(
     frame = WrittenOut(lowering, assigned([node]))
     outer, b.out = b.out, []
     lowering.loops.insert(0, frame)
+    # What has not been assigned yet is seen: its arrays must not move.
+    to_come = f"items of line {node.lineno}, column {node.col_offset}"
+    lowering.scope.names[to_come] = TupleValue(tuple(item for item in items if item is not None))
     flow: Flow = None
     try:
         for item in items:
@@ -320,6 +323,7 @@ def _in_turn(
         return None
     finally:
         b.out = outer
+        lowering.scope.names.pop(to_come, None)
         if frame in lowering.loops:
             lowering.loops.remove(frame)
 
