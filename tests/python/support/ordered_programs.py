@@ -243,6 +243,37 @@ def number_while(u, n):
     return s
 
 
+@cpufree.program
+def inverse(x):
+    return 1 / x
+
+
+@cpufree.program
+def grown(a):
+    a += 1.0
+    return np.max(a)
+
+
+@cpufree.program
+def division_where_it_is_asked_for(u):
+    k = float(u[1]) - 1.0
+    one = inverse(k) if k != 0 else 0.0
+    all_of = np.max(u * (1 / k)) if k != 0 else 0.0
+    return one, all_of, k == 0 or inverse(k) < 3, k and inverse(k), k or 2.0
+
+
+@cpufree.program
+def writes_in_conditions(u, w):
+    if u[0] > 0 and grown(w) > 1.5 and grown(w) > 3.5:
+        u += 10.0
+    n = 0
+    while n < 5 and grown(w) < 6.0:
+        n += 1
+    a = u[0] < 0 or grown(w)
+    b = grown(w) if u[1] > 0 else grown(u)
+    return a, b, n, 0.0 < grown(u) < grown(w)
+
+
 def o(*shape: int) -> Any:
     """Return an array of ones."""
     return np.ones(shape)
@@ -254,6 +285,11 @@ def z(*shape: int) -> Any:
 
 
 CASES = [
+    (division_where_it_is_asked_for, lambda: (o(3),)),
+    (division_where_it_is_asked_for, lambda: (2 * o(3),)),
+    (writes_in_conditions, lambda: (o(3), o(3))),
+    (writes_in_conditions, lambda: (-o(3), o(3))),
+    (writes_in_conditions, lambda: (o(3), 4 * o(3))),
     (product_before_a_write, lambda: (z(3),)),
     (view_before_a_write, lambda: (z(3),)),
     (two_names, lambda: (z(3),)),

@@ -35,6 +35,7 @@ class Conditions:
     in_order: Callable[[Sequence[ast.expr], Scope], list[Value]]
     on_host: Callable[..., Value]
     _of_scalars: Callable[..., Value]
+    settled: Callable[[ast.AST, list[tuple[int, Value]]], list[tuple[int, Value]]]
 
     def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Value:
         negates = isinstance(node.op, ast.Not)
@@ -63,7 +64,11 @@ class Conditions:
         for op, more in zip(node.ops[1:], node.comparators[1:], strict=True):
             if isinstance(result, Host) and not result.value:
                 return result
-            parts = [parts[-1], self._only_if_needed(more, scope)]
+            start = len(self.builder.out)
+            before = [(start, result), (start, parts[-1])]
+            right = self._guarded(more, scope, self.truth(node, result))
+            (_, result), (_, left) = self.settled(node, before)
+            parts = [left, right]
             one = self._comparison(node, op, *parts)
             if isinstance(one, ArrayValue) or isinstance(result, ArrayValue):
                 self.builder.fail(
@@ -74,16 +79,17 @@ class Conditions:
             result = one if isinstance(result, Host) else self._joined(node, False, [result, one])
         return result
 
-    def _only_if_needed(self, node: ast.expr, scope: Scope, truth: bool = False) -> Value:
-        """Return what an expression stands for that Python may not evaluate."""
-        before = len(self.builder.out)
-        value = self._part(node, scope, truth)
-        if fields_written(self.builder.out[before:]):
-            self.builder.fail(
-                node,
-                "this writes into an array, and the run decides whether it is evaluated",
-                "call it in a statement before, or in an if",
-            )
+    def _guarded(self, node: ast.expr, scope: Scope, test: ir.Expr, truth: bool = False) -> Value:
+        """Return what an expression stands for that is evaluated only where a condition holds."""
+        b = self.builder
+        outer, b.out = b.out, []
+        try:
+            value = self._part(node, scope, truth)
+            made = tuple(b.out)
+        finally:
+            b.out = outer
+        if made:
+            b.out.append(ir.If(test, made, (), b.line(node)))
         return value
 
     def _part(self, node: ast.expr, scope: Scope, truth: bool) -> Value:
@@ -113,19 +119,32 @@ class Conditions:
     def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
         """Return the first operand that decides, as Python does, else the last one."""
         ends = isinstance(node.op, ast.Or)  # the truth that decides
-        rest: list[Value] = []
+        found: list[tuple[int, Value]] = []
         for part in node.values:
-            evaluated = self._only_if_needed if rest else self._part
-            value = evaluated(part, scope, truth_alone)
+            if found:
+                value = self._guarded(part, scope, self._undecided(node, ends, found), truth_alone)
+                found = self.settled(node, found)
+            else:
+                value = self._part(part, scope, truth_alone)
             known = self.known_truth(value)
-            if known is None:
-                rest.append(value)
-            elif known == ends or part is node.values[-1]:
-                rest.append(value)
+            if known is None or known == ends or part is node.values[-1]:
+                found.append((len(self.builder.out), value))
+            if known == ends:
                 break
+        rest = [value for _, value in found]
         if truth_alone and len(rest) > 1:
             rest = [ScalarValue(self.truth(node, value), "truth") for value in rest]
         return rest[0] if len(rest) == 1 else self._joined(node, ends, rest)
+
+    def _undecided(self, node: ast.AST, ends: bool, found: list[tuple[int, Value]]) -> ir.Expr:
+        """Return whether none of some operands of and, or (`ends`) has decided."""
+        tests = [self.truth(node, value) for _, value in found]
+        if ends:
+            tests = [ir.Op("logical_not", (test,), "bool") for test in tests]
+        result = tests[0]
+        for test in tests[1:]:
+            result = ir.Op("py_and", (result, test), "bool")
+        return result
 
     def known_truth(self, value: Value) -> bool | None:
         """Return the truth of a value that is known beforehand."""
@@ -188,8 +207,12 @@ class Conditions:
         known = self.known_truth(condition)
         if known is not None:
             return self.eval(node.body if known else node.orelse, scope)
-        test = self.truth(node.test, condition)
-        yes, no = (self._only_if_needed(part, scope) for part in (node.body, node.orelse))
+        test = self.builder.kept(node, ScalarValue(self.truth(node.test, condition), "truth"), "c")
+        assert isinstance(test, ScalarValue)
+        otherwise = ir.Op("logical_not", (test.expr,), "bool")
+        start, yes = len(self.builder.out), self._guarded(node.body, scope, test.expr)
+        no = self._guarded(node.orelse, scope, otherwise)
+        ((_, yes),) = self.settled(node, [(start, yes)])
         operands = [self.builder.operand(node, value) for value in (yes, no)]
         if any(isinstance(o, ArrayValue) for o in operands):
             self.builder.fail(
@@ -197,7 +220,7 @@ class Conditions:
                 "a choice between arrays by a value of the run is not taken in an expression",
                 "write np.where(condition, a, b), or an if statement",
             )
-        return self.choice(node, test, yes, no)
+        return self.choice(node, test.expr, yes, no)
 
 
 def _as_host(value: Value) -> Value:
