@@ -56,7 +56,7 @@ class _Pe(_Run):
             start = rows.start + offset + rows.step * turns.start - self.lo + self.wide
             return replace(read, axes=(ir.Axis(0, start, rows.step), *read.axes[1:]))
 
-        values = self.points(ir.with_reads(work.value, here), box)
+        values = self.points(ir.with_reads(work.value, here), box, work.line)
         return np.broadcast_to(values, tuple(span.count for span in box))
 
     def assign(self, stage: ir.Stage) -> None:
