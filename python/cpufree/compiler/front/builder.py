@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -56,8 +57,7 @@ class Builder:
         self.out: list[ir.Statement] = []
         self.prefix = ""
         """Of the names of variables: the program inside this one that is being lowered."""
-        self.written_out = 0
-        """Turns of loops that are written out, so far."""
+        self.written_out = 0  # turns of loops, so far
         self.lines: dict[str, str] = {}
         self.tags: dict[str, str] = {}
         """Of variables whose kind depends on the way taken: the variable that has the kind."""
@@ -348,7 +348,8 @@ class Builder:
         """Return a value that stays what it is now, whatever is written later; views are views."""
         if isinstance(value, TupleValue):
             items = tuple(self.kept(node, item, name) for item in value.items)
-            return TupleValue(items, value.is_list)
+            same = all(map(operator.is_, items, value.items))
+            return value if same else TupleValue(items, value.is_list)
         if isinstance(value, ArrayValue) and not value.is_view:
             return self.materialise(node, name, value)
         if isinstance(value, Host) and value.is_own and isinstance(value.value, np.ndarray):

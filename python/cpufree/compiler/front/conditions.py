@@ -22,7 +22,7 @@ _HOST_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
 }  # fmt: skip
 _HOST_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 
@@ -98,11 +98,10 @@ class Conditions:
         return self.eval(node, scope)
 
     def _comparison(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
-        left, right = _as_host(left), _as_host(right)
         if isinstance(op, ast.Is | ast.IsNot):
-            none = [isinstance(v, Host) and v.value is None for v in (left, right)]
-            if not all(isinstance(v, Host) for v in (left, right)) and any(none):
-                return Host(isinstance(op, ast.IsNot), literal=True)
+            one = self._identity(node, left, right)
+            return Host(one == isinstance(op, ast.Is), literal=True)
+        left, right = _as_host(left), _as_host(right)
         if is_plain(left) and is_plain(right):
             return self.on_host(node, _HOST_COMPARE[type(op)], left, right)
         if type(op) not in COMPARE:
@@ -115,6 +114,24 @@ class Conditions:
     def test(self, node: ast.expr, scope: Scope) -> Value:
         """Return something of the truth of an expression."""
         return self._part(node, scope, True)
+
+    def _identity(self, node: ast.AST, a: Value, b: Value) -> bool:
+        """Return whether two values are one object, which must be known beforehand."""
+        if isinstance(a, Host) and isinstance(b, Host):
+            return a.value is b.value
+        if a is b or type(a) is not type(b):
+            return a is b
+        if isinstance(a, ArrayValue) and isinstance(b, ArrayValue):
+            whole = not (a.is_part or b.is_part or a.unless or b.unless)
+            if a.is_view and b.is_view and whole:
+                return a.field == b.field
+            if not (a.is_view and b.is_view):
+                return False
+        self.builder.fail(
+            node,
+            "whether these are one object is not known before the run",
+            "compare values with ==, or use a number",
+        )
 
     def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
         """Return the first operand that decides, as Python does, else the last one."""

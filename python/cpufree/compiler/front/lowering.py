@@ -307,6 +307,12 @@ class _Lowering:
         inner = Scope(frozenset(regions.assigned(program.source.tree.body)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                value = TupleValue(tuple(bound.arguments.get(name, ())))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                if name in bound.arguments:
+                    self.builder.fail(node, "** of a program takes no values", "name the arguments")
+                value = Host({}, literal=True)
             inner.names[name] = self.kept(node, self.readable(node, value), name)
         outer, depth = self.builder.source, self.depth
         self.scopes.append(inner)

@@ -189,7 +189,10 @@ class Meeting:
         where = "on one way", "on another"
         if self.is_head:
             where = "before the loop", "at the end of a turn"
-        self.lost[name] = f"is {_words(one)} {where[0]} and {_words(other)} {where[1]}"
+        words = _words(one), _words(other)
+        if words[0] == words[1]:
+            words = "one thing", f"another one ({words[1]})"
+        self.lost[name] = f"is {words[0]} {where[0]} and {words[1]} {where[1]}"
 
     # --- storage ---
 

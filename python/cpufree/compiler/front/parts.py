@@ -60,7 +60,7 @@ class Parts:
             found = base.items[key]
         except (IndexError, TypeError) as error:
             self.builder.fail(node, str(error), "correct the index")
-        return TupleValue(found) if isinstance(found, tuple) else found
+        return TupleValue(found, base.is_list) if isinstance(found, tuple) else found
 
     def part(
         self, node: ast.Subscript, array: ArrayValue, scope: Scope, to_write: bool = False
