@@ -55,8 +55,7 @@ class Builder:
         """Type and value by name."""
         self.variables: dict[str, str] = {}
         self.out: list[ir.Statement] = []
-        self.prefix = ""
-        """Of the names of variables: the program inside this one that is being lowered."""
+        self.prefix = ""  # of the names of variables: the program that is being lowered
         self.written_out = 0  # turns of loops, so far
         self.lines: dict[str, str] = {}
         self.tags: dict[str, str] = {}
