@@ -187,6 +187,8 @@ def _clip(c: Call) -> Value:
         if bound is not None:
             value = bound if isinstance(bound, ScalarValue | ArrayValue | Host) else Host(bound)
             bounds[name] = builder.operand(c.node, value)
+    if not bounds:
+        c.fail("np.clip takes a bound, or two", "write np.clip(a, low, high)")
 
     def type_of(*kinds: str) -> str:
         pairs = zip(kinds, (array, *bounds.values()), strict=True)
