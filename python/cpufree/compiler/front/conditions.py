@@ -123,14 +123,18 @@ class Conditions:
             return a is b
         if isinstance(a, ArrayValue) and isinstance(b, ArrayValue):
             whole = not (a.is_part or b.is_part or a.unless or b.unless)
-            if a.is_view and b.is_view and whole:
-                return a.field == b.field
             if not (a.is_view and b.is_view):
+                return False
+            if whole and a.field == b.field:
+                return True
+            # Arguments may be one array, which what moves storage brings to other fields.
+            roles = {self.builder.fields[one.field].role for one in (a, b)}
+            if whole and "local" in roles and not self.builder.permutes:
                 return False
         self.builder.fail(
             node,
-            "whether these are one object is not known before the run",
-            "compare values with ==, or use a number",
+            "whether these are one object is not known here",
+            "compare values with ==, or pass a number that tells",
         )
 
     def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
