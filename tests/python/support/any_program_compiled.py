@@ -1,4 +1,7 @@
-"""Compares compiled programs with Python: many in one translation unit, run in a process apart."""
+"""Compares compiled programs with Python: many in one translation unit, run in a process apart.
+
+On GPUs each program is a module of its own, which the engine compiles.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from cpufree.compiler.emit import emit
 from cpufree.compiler.launch import Kernel, passes
 from cpufree.errors import CpufreeError
 
+_SECONDS_OF_GPUS = 60.0  # the process's own time for a run there, compiling and watching included
 _SILENCE = 90.0  # seconds after which a process that says nothing is ended
 
 
@@ -37,9 +41,17 @@ class _Made:
 
 
 def compare_compiled(
-    cases: Sequence[Case], folder: Path, pes: Callable[[int], int], level: str = "-O0"
+    cases: Sequence[Case],
+    folder: Path,
+    pes: Callable[[int], int],
+    level: str = "-O0",
+    gpus: Sequence[int] = (),
 ) -> list[Verdict]:
-    """Return how programs compare with Python; `pes(k)`: the PEs for case k."""
+    """Return how programs compare with Python.
+
+    `pes(k)`: the PEs for case k; `gpus`: those that the PEs are on, in turn. Without, it is the CPU
+    engine, and `level` the compiler's.
+    """
     verdicts: dict[int, Verdict] = {}
     made: list[_Made] = []
     for which, case in enumerate(cases):
@@ -48,9 +60,9 @@ def compare_compiled(
             made.append(found)
         else:
             verdicts[which] = found
-    built = _built(made, folder, level, verdicts)
+    built = made if gpus else _built(made, folder, level, verdicts)
     while built:
-        _run_apart(built, pes, verdicts)
+        _run_apart(built, pes, gpus, verdicts)
         built = [m for m in built if m.which not in verdicts]
     for m in made:
         m.path.unlink(missing_ok=True)
@@ -108,14 +120,17 @@ def _built(
 
 
 def _run_apart(
-    made: Sequence[_Made], pes: Callable[[int], int], verdicts: dict[int, Verdict]
+    made: Sequence[_Made],
+    pes: Callable[[int], int],
+    gpus: Sequence[int],
+    verdicts: dict[int, Verdict],
 ) -> None:
     """Run cases in a process of their own, up to the one that ends it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _run_all(made, pes, writer)
+        _run_all(made, pes, gpus, writer)
     os.close(writer)
     text, hung = _read(reader)
     os.close(reader)
@@ -142,21 +157,30 @@ def _read(reader: int) -> tuple[str, bool]:
     return b"".join(parts).decode(), True
 
 
-def _run_all(made: Sequence[_Made], pes: Callable[[int], int], writer: int) -> None:
+def _run_all(
+    made: Sequence[_Made], pes: Callable[[int], int], gpus: Sequence[int], writer: int
+) -> None:
     """Run cases, and write a line for each; never returns."""
     try:
         for m in made:
-            verdict = judge(m.case, m.expected, *ours_of(m.case, m.path, _call(m, pes(m.which))))
+            on = [gpus[k % len(gpus)] for k in range(pes(m.which))] if gpus else []
+            call = _call(m, pes(m.which), on)
+            limit = (_SECONDS_OF_GPUS,) if gpus else ()
+            verdict = judge(m.case, m.expected, *ours_of(m.case, m.path, call, *limit))
             os.write(writer, (json.dumps(asdict(verdict)) + "\n").encode())
     finally:
         os._exit(0)
 
 
-def _call(m: _Made, pes: int) -> Callable[[Any, Any], Any]:
+def _call(m: _Made, pes: int, gpus: Sequence[int]) -> Callable[[Any, Any], Any]:
+    where: dict[str, Any] = {"gpus": gpus} if gpus else {"pes": pes}
+    engine = "cuda_p2p" if gpus else "cpu_threads"
+
     def call(program: Any, given: Any) -> Any:
-        program._kernels[m.lowered.key] = m.kernel
+        if m.kernel is not None:
+            program._kernels[m.lowered.key] = m.kernel
         try:
-            return program.run(given, pes=pes, engine="cpu_threads", wait_limit=30)
+            return program.run(given, engine=engine, wait_limit=30, **where)
         except CpufreeError as error:
             error.args = (f"{error} ({pes} PEs)", *error.args[1:])
             raise

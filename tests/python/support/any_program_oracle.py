@@ -88,14 +88,16 @@ def expected_of(case: Case, path: Path) -> Run | None:
     return None if found.endless else found
 
 
-def ours_of(case: Case, path: Path, run: Callable[[Any, Any], Any]) -> tuple[Run, bool]:
+def ours_of(
+    case: Case, path: Path, run: Callable[[Any, Any], Any], seconds: float = _SECONDS
+) -> tuple[Run, bool]:
     """Return what the program does, and whether an error is of its lowering."""
     path.write_text(case.text)
     try:
         names = load(case.text, path)
     except BaseException as error:
         return Run(error=error), True
-    found = _calls(names, lambda p, given: within_time(lambda: run(p, given)))
+    found = _calls(names, lambda p, given: within_time(lambda: run(p, given), seconds))
     if found.error is None or isinstance(found.error, ProgramError):
         return found, found.error is not None and _refuses(names)
     return found, True  # arguments are refused by InvalidInputError

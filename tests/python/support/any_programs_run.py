@@ -1,7 +1,8 @@
 """Long runs of generated programs: python any_programs_run.py --feature types --seed 7 --count 500.
 
 Prints which part is taken, for each construct, and the failures as programs that can be run. With
---compiled 1,2,3 programs are compiled, many in a file, and run on so many PEs in turn.
+--compiled 1,2,3 programs are compiled, many in a file, and run on so many PEs in turn; with --gpus
+0 they run on GPUs, whose PEs may share one. Give several processes a --seed and a --stride each.
 --resume FILE keeps a line for each program, and goes on after those that it has.
 """
 
@@ -51,6 +52,8 @@ def _arguments() -> Any:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=500, help="programs of each feature")
     parser.add_argument("--compiled", metavar="PES", help="compile, and run on 1,2,3 PEs in turn")
+    parser.add_argument("--gpus", help="GPUs that the PEs are on in turn, such as 0 or 0,1")
+    parser.add_argument("--stride", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--level", default="-O0", help="of the C++ compiler; the product has -O3")
     parser.add_argument("--resume", type=Path, help="a file with a line for each program")
     parser.add_argument("--show", type=int, default=3, help="failures of each kind that are shown")
@@ -62,8 +65,8 @@ def _run(
 ) -> Iterator[tuple[Case, Verdict]]:
     """Return cases and verdicts; what is known already is not run again."""
     left: list[Case] = []
-    how = f"{asked.compiled} {asked.level}" if asked.compiled else ""
-    for seed in range(asked.seed, asked.seed + asked.count):
+    how = f"{asked.compiled} {asked.gpus or asked.level}" if asked.compiled else ""
+    for seed in range(asked.seed, asked.seed + asked.count * asked.stride, asked.stride):
         case = FEATURES[feature](seed)
         verdict = known.get((feature, seed, how))
         if verdict is not None:
@@ -82,7 +85,9 @@ def _verdicts(cases: list[Case], asked: Any, folder: Path) -> list[Verdict]:
     if not asked.compiled:
         return [compare(case, folder) for case in cases]
     pes = [int(n) for n in asked.compiled.split(",")]
-    return compare_compiled(cases, folder, lambda k: pes[cases[k].seed % len(pes)], asked.level)
+    gpus = [int(n) for n in asked.gpus.split(",")] if asked.gpus else []
+    where = {k: pes[(case.seed // asked.stride) % len(pes)] for k, case in enumerate(cases)}
+    return compare_compiled(cases, folder, where.__getitem__, asked.level, gpus)
 
 
 def _shorter(case: Case, verdict: Verdict, asked: Any, folder: Path) -> tuple[Case, Verdict]:
