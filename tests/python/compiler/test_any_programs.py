@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from any_program import Case
 from any_program_compiled import compare_compiled
+from any_program_gpu_texts import emit_all
 from any_program_oracle import Verdict, compare
 from any_programs import BROKEN, FEATURES, Tally, words_of
 
@@ -52,6 +53,12 @@ def test_compiled_programs_do_as_python_does(level: str, tmp_path: Path) -> None
     cases = [FEATURES[name](seed) for name in _COMPILED[level] for seed in range(5000, 5010)]
     verdicts = compare_compiled(cases, tmp_path, lambda k: 1 + k % 5, level)
     _assert_none_failed(list(zip(cases, verdicts, strict=True)))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_kernels_for_gpus_are_emitted_without_internal_errors(feature: str, tmp_path: Path) -> None:
+    kernels = [emit_all(FEATURES[feature](seed), 1 + seed % 4, tmp_path) for seed in range(150)]
+    assert max(kernels) > 1  # one that keeps values on chip is among them
 
 
 @pytest.mark.thorough

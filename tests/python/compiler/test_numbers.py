@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import math
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +238,25 @@ def two_faults(u, whole):
 def test_the_first_fault_in_a_line_is_the_one_that_is_told(run: str) -> None:
     with pytest.raises(ProgramError, match="does not fit in 64 bits"):
         getattr(two_faults, run)(np.ones(3), np.array([0]))
+
+
+LARGE = (
+    "2 ** 31 ** 70",
+    "-3 << 10 ** 9",
+    "'ab' * 10 ** 12",
+    "sum(range(10 ** 12))",
+    "math.factorial(10 ** 7)",
+)
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_values_without_end_are_refused_at_the_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "large.py"
+    file.write_text(
+        "import math\n\nimport cpufree\n\n\n@cpufree.program\ndef p(u, n):\n"
+        f"    if n > 5:\n        if {text} != 7:\n            u[0] = 1.0\n    return u\n"
+    )
+    names = runpy.run_path(str(file))
+    with pytest.raises(ProgramError, match="is not computed") as caught:
+        names["p"](np.ones(4), 9)
+    assert caught.value.line == 9

@@ -279,6 +279,25 @@ def test_rounds_are_for_programs_that_have_them() -> None:
         round_kernel(_groups("hdiff"), 1, (), 132)
 
 
+@cpufree.program
+def _sums_of_no_array(u, n):
+    for _t in range(n):
+        u[1:-1] = 0.5 * (u[2:] + u[:-2])
+        u[0] = np.sum(np.full(1500, 2.0))
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+def test_sums_over_no_array_are_right_and_not_on_chip(pes: int) -> None:
+    u = np.linspace(0.0, 1.0, 1000)
+    groups = grid_groups(_sums_of_no_array.lower(u, 5), ())
+    with pytest.raises(NotOnChip, match="with no array"):
+        tile_kernel(groups, pes, (), 132)
+    plain, ours = u.copy(), u.copy()
+    _sums_of_no_array.__wrapped__(plain, 5)
+    grid_on_cpu.call(_sums_of_no_array, (ours, 5), pes, 2)
+    assert np.array_equal(ours, plain)
+
+
 def test_blocks_each_have_points_of_every_field() -> None:
     groups = _groups("hdiff", 203)
     for pes in (1, 2, 3):

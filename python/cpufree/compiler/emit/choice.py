@@ -71,6 +71,7 @@ def tile_plan(
     fields = [f for f in program.fields if f.distributed and f.name not in in_registers]
     if not fields:
         raise NotOnChip("it has no arrays that are divided")
+    _check_sweeps(program, fields)
     room = _VALUE * threads if reduces(program) else 0
 
     def plan(ghosts: dict[str, Ghosts]) -> BlockPlan:
@@ -94,6 +95,17 @@ def tile_plan(
     if turns is None and cost(program, best, slabs, in_registers) > streaming:
         raise NotOnChip("sweeps over memory take less time, it seems")
     return best
+
+
+def _check_sweeps(program: ir.Program, fields: list[ir.Field]) -> None:
+    """Raise NotOnChip for a sweep with none of these fields: no tile says which points it has."""
+    in_tiles = {f.name for f in fields}
+    for group in ir.walk(program.body):
+        if isinstance(group, ir.Group):
+            works = [stage.work for stage in group.stages]
+            names = {*(r.field for w in works for r in ir.reads(w.value)), *map(written, works)}
+            if not names & in_tiles:
+                raise NotOnChip(f"line {works[0].line} computes with no array that is divided")
 
 
 def cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, in_registers: set[str]) -> float:
@@ -124,8 +136,6 @@ def _sweep(
     work = work_of(program, works, in_registers)
     names = {r.field for w in works for r in ir.reads(w.value)} | set(map(written, works))
     fields = [program.field(name) for name in names & set(plan.offsets)]
-    if not fields:
-        return _GROUP * len(margins)
     extents = [plan.extent(f, slabs) for f in fields]
     e = max(extents, key=lambda x: x.rows * x.columns * x.depth)
     dims = len(fields[0].shape)
@@ -176,6 +186,7 @@ def memory_plan(
     rounds = rounds_of(program)
     if rounds is None or not fields:
         raise NotOnChip("its loop has no rounds")
+    _check_sweeps(program, fields)
     slabs = Slabs(distributed_rows(program), pes)
     width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
     sizes = [tile] if tile is not None else _tiles(len(fields[0].shape))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.compiler.front.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -94,6 +95,8 @@ def beforehand(c: Call) -> Value:
         c.fail(f"{name} is outside the language of programs", advice)
     given: dict[int, Any] = {}
     plain = [_plain(c, value, name, given) for value in (*c.args, *c.keywords.values())]
+    if large := too_large(f, plain):
+        c.fail(f"{large} is not computed", "write a smaller one")
     try:
         result = f(
             *plain[: len(c.args)], **dict(zip(c.keywords, plain[len(c.args) :], strict=True))

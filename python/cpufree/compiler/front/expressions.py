@@ -13,6 +13,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.front import calls, python_numbers, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
+from cpufree.compiler.front.large import too_large
 from cpufree.compiler.front.parts import Parts
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
 from cpufree.compiler.operations import BINARY, WEAK, Kind, kinds_of
@@ -190,6 +191,8 @@ class Expressions(Conditions, Parts):
         hosts = [o for o in operands if isinstance(o, Host)]
         if f is None:
             self.builder.fail(node, "this operator is not taken", "write it with NumPy's functions")
+        if large := too_large(f, [h.value for h in hosts]):
+            self.builder.fail(node, f"{large} is not computed", "write a smaller one")
         try:
             result = f(*(h.value for h in hosts))
         except Exception as error:
