@@ -30,7 +30,7 @@ CPUFREE_KERNEL_FN void each_of_columns(P& port, const typename M::Rows& rows, F&
 }
 
 // Calls f(row, lane, (A x)(row)) for all rows of a range. x[column] is a row of the operand.
-template <Port P, class T, int K, class F>
+template <class Format, Port P, class T, int K, class F>
 CPUFREE_KERNEL_FN void multiply_columns(P& port, const CsrRows<T>& matrix,
                                         const typename CsrRows<T>::Rows& rows,
                                         const Columns<T, K>* x, F&& f) {
@@ -96,7 +96,7 @@ CPUFREE_KERNEL_FN void sum_some_rows(const Sliced<T, W>& matrix, std::int64_t sl
   for (int l = 0; l < N; ++l) f(begin + l, sums[l]);
 }
 
-template <Port P, class T, int W, int K, class F>
+template <class Format, Port P, class T, int W, int K, class F>
 CPUFREE_KERNEL_FN void multiply_columns(P&, const Sliced<T, W>& matrix,
                                         const typename Sliced<T, W>::Rows& rows,
                                         const Columns<T, K>* x, F&& f) {

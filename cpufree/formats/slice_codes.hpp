@@ -28,49 +28,80 @@ CPUFREE_KERNEL_FN FarColumns windows_of(ColumnCode code, const std::int32_t (&ba
   return {{window(0), window(1), window(2), window(3)}};
 }
 
-// Codes that have loops of their own. Each takes room in the instruction cache, whether it occurs
-// or not: all of them; those of single columns, runs not occurring; runs, the other codes sharing
-// one.
-enum class CompiledCodes { all, singles, runs };
-
-// Which slices a kernel reads: a policy of the kernel, as code for what does not occur costs
+// What occurs in the shares that a kernel reads: a set, as bits. Code for what does not occur costs
 // registers and instruction cache (StocF-1465 took 99 us an iteration in a kernel for any slices
-// instead of 92). `runs`: columns that come in runs, too. `on_chip`: simple shares (Simple) alone,
+// instead of 92), and most of the time of the compiler: three quarters of it, for the default
+// method. So a kernel that is compiled when it is first used is for what its matrix has, and one
+// that is built in for more.
+using SliceKinds = std::uint32_t;
+inline constexpr SliceKinds kSingles = 1;         // slices of single columns, in any code
+inline constexpr SliceKinds kRuns = 2;            // slices whose columns come in runs
+inline constexpr SliceKinds kPlainValues = 4;     // values as they are
+inline constexpr SliceKinds kCodedValues = 8;     // numbers in a dictionary
+inline constexpr SliceKinds kSimpleColumns = 16;  // shares that are Simple::columns
+inline constexpr SliceKinds kSimpleRuns = 32;     // shares that are Simple::runs
+inline constexpr SliceKinds kHaloPackets = 64;    // ghosts of other PEs that arrive as packets
+inline constexpr SliceKinds kAllKinds = 127;
+
+// Which slices a kernel reads: a policy of the kernel. `on_chip`: simple shares (Simple) alone,
 // values as they are, that stay on chip with all operands but those of cold products, of blocks
 // whose halos are packets; lanes may share rows.
-struct AnySlices {
-  static constexpr bool runs = true;
+template <SliceKinds kKinds>
+struct SlicesOf {
+  static_assert((kKinds & (kSingles | kRuns)) != 0 &&
+                (kKinds & (kPlainValues | kCodedValues)) != 0);
+  static constexpr SliceKinds kinds = kKinds;
   static constexpr bool on_chip = false;
 };
-struct SlicesWithoutRuns {
-  static constexpr bool runs = false;
-  static constexpr bool on_chip = false;
-};
-struct SlicesOnChip {
-  static constexpr bool runs = true;
+using AnySlices = SlicesOf<kAllKinds>;
+using SlicesWithoutRuns = SlicesOf<kAllKinds & ~(kRuns | kSimpleRuns)>;
+template <SliceKinds kKinds>
+struct SlicesOnChipOf {
+  static_assert((kKinds & (kSimpleColumns | kSimpleRuns)) != 0);
+  static constexpr SliceKinds kinds = kKinds;
   static constexpr bool on_chip = true;
 };
+using SlicesOnChip = SlicesOnChipOf<kAllKinds>;
+
+constexpr bool has_kind(SliceKinds kinds, SliceKinds one) { return (kinds & one) != 0; }
+
+// How many loops single columns have: one for each code; one for near and far ones, where runs have
+// another.
+enum class Loops { all, few };
 
 // f(the entries of a row in the chunk that begins at `at`). `numbers`: values are numbers in the
 // dictionary.
-template <class T, CompiledCodes kCompiled, class D, class F>
+template <class T, SliceKinds kKinds, Loops kLoops, class D, class F>
 CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
                                  bool numbers, const D& dictionary, const std::byte* at, int lane,
                                  F&& f) {
-  const auto with_values =
-      [&]<template <class, class, class> class Entries, class C>(const C& columns) {
-        if (!numbers) return f(Entries<T, C, PlainValues<T>>{at, lane, columns, {}});
-        return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
-      };
+  const auto with_values = [&]<template <class, class, class> class Entries, class C>(
+                               const C& columns) {
+    constexpr bool plain = has_kind(kKinds, kPlainValues), coded = has_kind(kKinds, kCodedValues);
+    if constexpr (plain && coded) {
+      if (!numbers) return f(Entries<T, C, PlainValues<T>>{at, lane, columns, {}});
+      return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
+    } else if constexpr (coded) {
+      return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
+    } else {
+      return f(Entries<T, C, PlainValues<T>>{at, lane, columns, {}});
+    }
+  };
+  const auto runs = [&] {
+    return with_values.template operator()<RunEntries>(
+        WideColumns{windows_of(code, base), window_step(code)});
+  };
   if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
-  if constexpr (kCompiled != CompiledCodes::singles)
-    if (in_runs(code))
-      return with_values.template operator()<RunEntries>(
-          WideColumns{windows_of(code, base), window_step(code)});
-  if constexpr (kCompiled != CompiledCodes::runs)
-    if (code == ColumnCode::near)
-      return with_values.template operator()<CodedEntries>(NearColumns{base[0]});
-  return with_values.template operator()<CodedEntries>(windows_of(code, base));
+  if constexpr (!has_kind(kKinds, kSingles)) {
+    return runs();
+  } else {
+    if constexpr (has_kind(kKinds, kRuns))
+      if (in_runs(code)) return runs();
+    if constexpr (kLoops == Loops::all)
+      if (code == ColumnCode::near)
+        return with_values.template operator()<CodedEntries>(NearColumns{base[0]});
+    return with_values.template operator()<CodedEntries>(windows_of(code, base));
+  }
 }
 
 template <class T, class D>

@@ -31,12 +31,12 @@ class WarpColumns {
       : matrix_(matrix), x_(x) {}
 
   // What slice s holds of my lane, times x.
-  template <class P>
+  template <SliceKinds kKinds, class P>
   CPUFREE_KERNEL_FN Values lane_sum(P& port, std::int32_t s, int lane) const {
     const WarpSlice& slice = matrix_.slice[s];
     const SliceHead mine = slice;
     Values sum = {};
-    with_entries<T, CompiledCodes::all>(mine.code, slice.base, matrix_.dictionary != nullptr,
+    with_entries<T, kKinds, Loops::all>(mine.code, slice.base, matrix_.dictionary != nullptr,
                                         matrix_.dictionary, matrix_.bytes + kSliceUnit * mine.first,
                                         lane, [&](auto entries) {
                                           add_chunks(entries, mine.width, sum);
@@ -52,7 +52,7 @@ class WarpColumns {
                                                 int column) const {
     const ColdOperand x{ColumnOperand<T, K>{x_, column}};
     const WarpSlice& slice = matrix_.slice[s];
-    auto sum = matrix_.template slice_sum<CompiledCodes::all>(slice, slice.base, lane, x);
+    auto sum = matrix_.template slice_sum<kAllKinds>(slice, slice.base, lane, x);
     if (slice.tails >= 0) sum += matrix_.tail_sum(port, slice.tails, lane, x);
     return sum;
   }
@@ -137,14 +137,15 @@ CPUFREE_KERNEL_FN void multiply_column(P& port, const WarpSlices<T>& matrix, con
 }
 
 // Rows go to threads as each_thin gives them, lanes sharing rows or not.
-template <Port P, class T, int K, class F>
+template <class Format, Port P, class T, int K, class F>
 CPUFREE_KERNEL_FN void multiply_columns(P& port, const WarpSlices<T>& matrix, const SliceRows& rows,
                                         const Columns<T, K>* x, F&& f) {
   if (!has_rows(port, rows)) return;
   const WarpColumns<T, K> product(matrix, x);
   const int lane = port.lane() % P::warp_width;
-  each_turn<Columns<T, K>>(port, rows, f,
-                           [&](std::int32_t s) { return product.lane_sum(port, s, lane); });
+  each_turn<Columns<T, K>>(port, rows, f, [&](std::int32_t s) {
+    return product.template lane_sum<Format::kinds>(port, s, lane);
+  });
 }
 
 }  // namespace cpufree

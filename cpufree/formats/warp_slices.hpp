@@ -75,7 +75,7 @@ struct WarpSlicesSize {
   std::int64_t tail_entries = 0;  // of tail_col and tail_val
   std::int32_t values = 0;        // of the dictionary; 0: values are not coded
   Simple simple = Simple::no;
-  bool runs = false;  // some slices have columns in runs
+  SliceKinds kinds = 0;  // of its slices, and what the share is as a whole
 };
 
 // Bytes of fast memory for a share (WarpSlices::resident).
@@ -123,7 +123,7 @@ struct WarpSlices {
   CPUFREE_KERNEL_FN void multiply(P& port, const Rows& rows, X&& x, F&& f) const {
     static_assert(P::warp_width == kSliceRows, "a warp has a lane for each row of a slice");
     if constexpr (BulkPort<P>) return multiply_streamed<Format>(port, rows, x, f);
-    if constexpr (Format::on_chip) return multiply_on_chip(port, rows, x, f);
+    if constexpr (Format::on_chip) return multiply_on_chip<Format::kinds>(port, rows, x, f);
     const int lane = port.lane() % P::warp_width;
     const int warps = port.lanes() / P::warp_width;
     std::int32_t row = rows.begin + port.lane();
@@ -131,18 +131,19 @@ struct WarpSlices {
     if (row - lane >= rows.end) return;
     const Rows from{row, rows.end, s};
     constexpr bool rare = is_cold<std::remove_cvref_t<X>>;
-    constexpr CompiledCodes kCompiled = Format::runs ? CompiledCodes::all : CompiledCodes::singles;
-    if constexpr (!rare) {
-      if (simple == Simple::columns) return multiply_simple<CodedEntries>(from, lane, warps, x, f);
-      if (kCompiled == CompiledCodes::all && simple == Simple::runs)
-        return multiply_simple<RunEntries>(from, lane, warps, x, f);
-    }
+    constexpr SliceKinds kKinds = Format::kinds;
+    if constexpr (!rare && has_kind(kKinds, kSimpleColumns))
+      if (simple == Simple::columns)
+        return multiply_simple<kKinds, CodedEntries>(from, lane, warps, x, f);
+    if constexpr (!rare && has_kind(kKinds, kSimpleRuns))
+      if (simple == Simple::runs)
+        return multiply_simple<kKinds, RunEntries>(from, lane, warps, x, f);
     SliceHead mine = slice[s];
     while (true) {
       const std::int32_t next = row + port.lanes();
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
-      SumOf<T, X> sum = slice_sum<kCompiled>(mine, slice[s].base, lane, x);
+      SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
@@ -155,7 +156,7 @@ struct WarpSlices {
   // What the slice s holds of its row `lane`, times x: all but its tail.
   template <class X>
   CPUFREE_KERNEL_FN T without_tail(std::int32_t s, int lane, X&& x) const {
-    return slice_sum<CompiledCodes::all>(slice[s], slice[s].base, lane, x);
+    return slice_sum<kAllKinds>(slice[s], slice[s].base, lane, x);
   }
 
   // Before the first product, and after the last one: the ring, where there is one.
@@ -208,13 +209,14 @@ struct WarpSlices {
 
   // The same for a simple share; `from`: my first row, and my warp's first slice. Small systems
   // spend their time here, in the number of instructions.
-  template <template <class, class, class> class Entries, class X, class F>
+  template <SliceKinds kKinds, template <class, class, class> class Entries, class X, class F>
   CPUFREE_KERNEL_FN void multiply_simple(const Rows& from, int lane, int warps, X&& x,
                                          F&& f) const {
-    if (dictionary == nullptr)
-      multiply_entries<Entries>(from, lane, warps, PlainValues<T>{}, x, f);
-    else
-      multiply_entries<Entries>(from, lane, warps, CodedValues<T>{dictionary}, x, f);
+    constexpr bool plain = has_kind(kKinds, kPlainValues);
+    if constexpr (has_kind(kKinds, kCodedValues))
+      if (!plain || dictionary != nullptr)
+        return multiply_entries<Entries>(from, lane, warps, CodedValues<T>{dictionary}, x, f);
+    if constexpr (plain) multiply_entries<Entries>(from, lane, warps, PlainValues<T>{}, x, f);
   }
   template <template <class, class, class> class Entries, class V, class X, class F>
   CPUFREE_KERNEL_FN void multiply_entries(const Rows& from, int lane, int warps, const V& values,
@@ -239,7 +241,7 @@ struct WarpSlices {
   }
 
   // What a slice holds of my row, times x: all but its tail.
-  template <CompiledCodes kCompiled, class X>
+  template <SliceKinds kKinds, class X>
   CPUFREE_KERNEL_FN SumOf<T, X> slice_sum(const SliceHead& mine,
                                           const std::int32_t (&base)[kWindows], int lane,
                                           X&& x) const {
@@ -250,14 +252,14 @@ struct WarpSlices {
         return here + entries.chunk_bytes();
       });
     } else {
-      return each_code_sum<kCompiled>(mine, base, at, lane, x);
+      return each_code_sum<kKinds>(mine, base, at, lane, x);
     }
   }
-  template <CompiledCodes kCompiled, class X>
+  template <SliceKinds kKinds, class X>
   CPUFREE_KERNEL_FN T each_code_sum(const SliceHead& mine, const std::int32_t (&base)[kWindows],
                                     const std::byte* at, int lane, X&& x) const {
     const T* const known = dictionary;
-    return with_entries<T, kCompiled>(
+    return with_entries<T, kKinds, Loops::all>(
         mine.code, base, known != nullptr, known, at, lane, [&](auto entries) {
           constexpr int kWidth = decltype(entries)::kWidth;
           T sum = 0;
@@ -280,21 +282,23 @@ struct WarpSlices {
   }
 
   // The rows of a range, of a simple share on chip, values as they are.
-  template <class P, class X, class F>
+  template <SliceKinds kKinds, class P, class X, class F>
   CPUFREE_KERNEL_FN void multiply_on_chip(P& port, const Rows& rows, X&& x, F&& f) const {
     const int lane = port.lane() % P::warp_width;
     if (!has_rows(port, rows)) return;
     const std::byte* const all = port.on_chip(bytes);
     const WarpSlice* const slices = port.on_chip(slice);
-    each_turn<SumOf<T, X>>(port, rows, f,
-                           [&](std::int32_t s) { return on_chip_sum(slices[s], all, lane, x); });
+    each_turn<SumOf<T, X>>(port, rows, f, [&](std::int32_t s) {
+      return on_chip_sum<kKinds>(slices[s], all, lane, x);
+    });
   }
-  template <class X>
+  template <SliceKinds kKinds, class X>
   CPUFREE_KERNEL_FN SumOf<T, X> on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
                                             X&& x) const {
     if constexpr (is_cold<std::remove_cvref_t<X>>)
-      return slice_sum<CompiledCodes::all>(mine, mine.base, lane, x);
-    else if (simple == Simple::runs)
+      return slice_sum<kAllKinds>(mine, mine.base, lane, x);
+    else if (!has_kind(kKinds, kSimpleColumns) ||
+             (has_kind(kKinds, kSimpleRuns) && simple == Simple::runs))
       return simple_sum<RunEntries>(mine, all, lane, PlainValues<T>{}, x);
     else
       return simple_sum<CodedEntries>(mine, all, lane, PlainValues<T>{}, x);
@@ -309,22 +313,23 @@ struct WarpSlices {
     const auto known = port.in_fast_memory(dictionary);
     SumOf<T, X> sum = {};
     constexpr bool pieces = std::remove_cvref_t<X>::in_pieces;
-    if constexpr ((pieces && Format::runs) || is_cold<std::remove_cvref_t<X>>)
+    constexpr bool runs = has_kind(Format::kinds, kRuns);
+    if constexpr ((pieces && runs) || is_cold<std::remove_cvref_t<X>>)
       sum =
           any_portions(reader, at, mine,
                        any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
     else
-      sum = portions<Format::runs ? CompiledCodes::runs : CompiledCodes::singles>(reader, at, mine,
-                                                                                  known, lane, x);
+      sum =
+          portions<Format::kinds, runs ? Loops::few : Loops::all>(reader, at, mine, known, lane, x);
     if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
     return sum;
   }
 
   // The slice whose first portion is at hand; that of an operand in pieces in one code for all.
-  template <CompiledCodes kCompiled, class R, class D, class X>
+  template <SliceKinds kKinds, Loops kLoops, class R, class D, class X>
   CPUFREE_KERNEL_FN T portions(R& reader, const std::byte* at, const WarpSlice& mine,
                                const D& known, int lane, X&& x) const {
-    return with_entries<T, kCompiled>(
+    return with_entries<T, kKinds, kLoops>(
         mine.code, mine.base, dictionary != nullptr, known, at, lane, [&](auto entries) {
           using E = decltype(entries);
           constexpr int kBytes = E::kChunkBytes;

@@ -133,6 +133,15 @@ Simple WarpSliceShape::simple() const {
   return std::ranges::all_of(slice, is(Simple::runs)) ? Simple::runs : Simple::no;
 }
 
+SliceKinds WarpSliceShape::kinds() const {
+  SliceKinds found = dictionary.empty() ? kPlainValues : kCodedValues;
+  for (const WarpSlice& s : slice) found |= in_runs(s.code) ? kRuns : kSingles;
+  const Simple which = simple();
+  if (which == Simple::columns) found |= kSimpleColumns;
+  if (which == Simple::runs) found |= kSimpleRuns;
+  return found;
+}
+
 template <class T>
 std::int32_t usual_run(const ShareSource<T>& source, RowRange rows) {
   std::int32_t in_runs = 0;

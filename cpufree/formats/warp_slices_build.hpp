@@ -57,6 +57,7 @@ struct WarpSliceShape {
   // Whether it is to be made without runs, to see whether it is simple then: on chip a single code
   // for all is worth more than runs here and there.
   bool may_be_simple() const;
+  SliceKinds kinds() const;
   WarpSlicesSize size() const {
     return {units,
             static_cast<std::int32_t>(slice.size()),
@@ -64,7 +65,7 @@ struct WarpSliceShape {
             tail_entries,
             static_cast<std::int32_t>(dictionary.size()),
             simple(),
-            std::ranges::any_of(slice, in_runs, &WarpSlice::code)};
+            kinds()};
   }
 };
 

@@ -57,7 +57,7 @@ struct Chebyshev {
     };
     Ghosted<T> d = degree > 1 ? c.exchange_scratch(begin) : for_rows(c, begin);
     for (int k = 1; k < degree; ++k) {
-      if (!c.multiply(d, [&](Row i, int, T ad) { rest[i] -= ad; })) return false;
+      if (!multiply_apart(c, d, rest, true)) return false;
       const double next = 1.0 / (2.0 * sigma - rho);
       const T keep = static_cast<T>(next * rho);
       const T add = static_cast<T>(2.0 * next / radius);

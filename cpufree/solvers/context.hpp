@@ -41,6 +41,8 @@ class Context : public BlockRows<P, M, Format, K> {
   using PortType = P;
   static constexpr int kColumns = K;
   static constexpr bool kComputes = true;
+  // Whether ghosts may arrive as packets, without being collected.
+  static constexpr bool kPackets = has_kind(Format::kinds, kHaloPackets) && !Format::on_chip;
   static_assert(K == 1 || !RemotePort<P>, "several columns are for PEs of one node");
 
   // What changes during a solve.
@@ -136,10 +138,10 @@ class Context : public BlockRows<P, M, Format, K> {
     else
       return parts_of_product(v, [&](const Part& part) {
         const std::int32_t shift = part.shift;
-        multiply_columns(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data),
-                         [&, shift](std::int32_t i, int lane, const Values& value) {
-                           f(Row{i, i - shift}, lane, value);
-                         });
+        multiply_columns<Format>(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data),
+                                 [&, shift](std::int32_t i, int lane, const Values& value) {
+                                   f(Row{i, i - shift}, lane, value);
+                                 });
       });
   }
   // The same for cold code: a product that is short and accurate rather than fast. f is given an
@@ -284,8 +286,7 @@ class Context : public BlockRows<P, M, Format, K> {
     if (!arrivals_.wait_local()) return false;
     const auto plain = as(Operand<T>{v.data});
     const bool collects = block_halos();
-    const bool packets = v.halo != nullptr && !collects;
-    const auto any = as(packet_operand(v));
+    const bool packets = kPackets && v.halo != nullptr && !collects;
     bool here = true;
     parts_backwards([&](const Part& part) {
       if (part.boundary && packets) return;
@@ -293,7 +294,8 @@ class Context : public BlockRows<P, M, Format, K> {
       if (part.boundary && !collects) here = arrivals_.wait_halo();
       if (here) product(part, plain, f, read...);
     });
-    if (packets) product(this->boundary(), any, f);
+    if constexpr (kPackets)
+      if (packets) product(this->boundary(), as(packet_operand(v)), f);
     return here;
   }
   CPUFREE_KERNEL_FN PacketOperand<P, T> packet_operand(const Vector& v) {

@@ -74,13 +74,9 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
     c.exchange(v.p,
                [&](Row i, int) { return jacobi.image(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
     L curvature[1];
-    if (!c.multiply(v.p,
-                    [&](Row i, int lane, T ap) {
-                      v.s[i] = ap;
-                      curvature[0][lane] += static_cast<double>(v.p[i]) * ap;
-                    }) ||
-        !c.sum(curvature, total))
-      return {c.state(), 0.0, false};
+    if (!multiply_apart(c, v.p, v.s)) return {c.state(), 0.0, false};
+    c.rows([&](Row i, int lane) { curvature[0][lane] += static_cast<double>(v.p[i]) * v.s[i]; });
+    if (!c.sum(curvature, total)) return {c.state(), 0.0, false};
     if (!(total[0] > 0.0)) break;  // not positive definite: the solver will say so
     const double previous = alpha;
     alpha = rho / total[0];

@@ -36,8 +36,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> images_cold(
     if (k != 1 && !image.begin(c, m, from)) return {c.state(), 0.0, false};
     const Ghosted<T> copy =
         c.exchange_scratch([&](Row i, int) { return k == 1 ? v.p[i] : image(i, from[i]); });
-    if (!c.multiply(copy, [&](Row i, int, T value) { to[i] = value; }))
-      return {c.state(), 0.0, false};
+    if (!multiply_apart(c, copy, to)) return {c.state(), 0.0, false};
   }
   return {c.state(), 0.0, true};
 }
@@ -127,7 +126,7 @@ class PipelinedCg : public Recurrence<Ctx, M> {
 
   // m = M w, left in a scratch vector; n = A m.
   CPUFREE_KERNEL_FN bool multiply() {
-    if (!m_.apply(c_, v_.w)) return false;
+    if (!apply_apart(c_, m_, v_.w)) return false;
     const M mine = m_;
     const auto w = c_.hot(v_.w);
     m_of_w_ = c_.exchange_scratch([&](Row i, int) { return mine.image(i, w[i]); });

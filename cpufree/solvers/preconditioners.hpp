@@ -12,7 +12,7 @@
 // computes it wherever it is needed. Where it is not, z is the vector `out` until the next `apply`.
 #pragma once
 
-#include "cpufree/solvers/context.hpp"
+#include "cpufree/solvers/apart.hpp"
 #include "cpufree/solvers/monitor.hpp"
 
 namespace cpufree {
@@ -55,6 +55,30 @@ struct Jacobi : Pointwise {
   CPUFREE_KERNEL_FN Private<const T> reads() const { return inverse_diagonal; }
 };
 
+template <class Ctx, class M, class T>
+CPUFREE_COLD_FN ColdResult<Ctx> apply_cold(typename Ctx::PortType port,
+                                           const typename Ctx::Args& args,
+                                           const typename Ctx::Share& share,
+                                           const typename Ctx::BlockVectors& vectors,
+                                           typename Ctx::State before, const M& m, Private<T> v) {
+  Ctx c(port, args, share, vectors, before);
+  const bool met = m.apply(c, v);
+  return {c.state(), {}, met};
+}
+
+// z = M v, out of line where there is something to apply: it is long, and methods do so in several
+// places. False: a wait gave up.
+template <class Ctx, class M, class V>
+CPUFREE_KERNEL_FN bool apply_apart(Ctx& c, const M& m, const V& v) {
+  if constexpr (M::pointwise) {
+    return true;
+  } else {
+    const auto answer = apply_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), m, v);
+    c.go_on_from(answer.after);
+    return answer.met;
+  }
+}
+
 // M v of a vector v that a recurrence updates: at hand on the fly where M is pointwise, else kept
 // in a vector of its own, which the recurrence updates along with v. M here is a copy, for `image`:
 // the block's own would be read again for every row. To apply M takes the block's.
@@ -74,7 +98,7 @@ struct KeptImage {
   template <class Ctx>
   CPUFREE_KERNEL_FN bool begin(Ctx& c, const M& of_block, const Private<T>& v) const {
     if constexpr (kept) {
-      if (!of_block.apply(c, v)) return false;
+      if (!apply_apart(c, of_block, v)) return false;
       c.rows([&](Row i, int) { image[i] = m.image(i, v[i]); });
     }
     return true;
@@ -109,7 +133,7 @@ CPUFREE_KERNEL_FN bool precondition(Ctx& c, const M& m, const Private<V>& v, F&&
     return true;
   } else {
     c.rows([&](Row i, int) { v[i] = f(i); });
-    if (!m.apply(c, v)) return false;
+    if (!apply_apart(c, m, v)) return false;
     c.rows([&](Row i, int lane) { g(i, lane, v[i], m.image(i, v[i])); });
     return true;
   }
@@ -130,7 +154,7 @@ CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const Ghosted<T
     return c.multiply(p, row, read, mine.reads());
   } else {
     if (!c.multiply(p, [&](Row i, int, T ap) { s[i] = ap; })) return false;
-    if (!m.apply(c, s)) return false;
+    if (!apply_apart(c, m, s)) return false;
     c.rows([&](Row i, int lane) { g(i, lane, s[i], m.image(i, s[i])); });
     return true;
   }

@@ -1,18 +1,10 @@
 // The true residual b - A x: at the start, to verify, and at the end.
 #pragma once
 
+#include "cpufree/solvers/apart.hpp"
 #include "cpufree/solvers/monitors.hpp"
 
 namespace cpufree {
-
-// What a cold (out of line) function returns: the state of its context, to be taken over; a number,
-// of each column; and whether all waits were met.
-template <class Ctx>
-struct ColdResult {
-  typename Ctx::State after;
-  typename Ctx::Totals value = {};
-  bool met = true;
-};
 
 // true_residual, out of line. What is computed is the residual of this very x, up to some
 // roundings of its own (accurate_sum.hpp).

@@ -80,12 +80,11 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   Choice choice;
   choice.kernel.blocks = facts_.blocks;
   choice.kernel.threads = facts_.threads;
-  const bool runs =
-      std::ranges::any_of(facts_.sizes, [](const ShareSize& share) { return share.matrix.runs; });
+  const SliceKinds kinds = kinds_of(facts_);
   const GpuKernels all = place_.several_nodes()
                              ? remote_kernels<T>(place_.spec.nvshmem_kernels, spec)
-                             : kernels_for<T>(spec, {runs, facts_.on_chip, place_.devices});
-  const GpuKernelPair& kernels = runs ? all.runs : all.singles;
+                             : kernels_for<T>(spec, {kinds, facts_.on_chip, place_.devices});
+  const GpuKernelPair& kernels = has_kind(kinds, kRuns | kSimpleRuns) ? all.runs : all.singles;
   const bool simple = facts_.on_chip && all.on_chip != nullptr;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, place_.devices, facts_.blocks),
                                fast_memory_limit(kernels.streaming, place_.devices, facts_.blocks));

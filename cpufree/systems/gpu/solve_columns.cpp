@@ -132,7 +132,8 @@ std::vector<SolveResult> GpuSolve<T>::solve_together(const ColumnViews<T>& vecto
                                                      const Progress& progress) {
   GpuKernel kernel;
   kernel.function =
-      kernels_for<T>(spec, {.runs = true, .devices = place_.devices, .columns = K}).runs.plain;
+      kernels_for<T>(spec, {.kinds = kinds_of(facts_), .devices = place_.devices, .columns = K})
+          .runs.plain;
   kernel.blocks = facts_.blocks;
   kernel.threads = facts_.threads;
   runner_.load(kernel);

@@ -1,5 +1,7 @@
 #include "cpufree/systems/gpu/system.hpp"
 
+#include <algorithm>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -15,6 +17,21 @@ namespace {
 
 // Entries of a row from which on it is likely one of a mesh whose nodes have three unknowns each.
 constexpr std::int64_t kEntriesOfMeshes = 30;
+
+// What is looked at of a matrix, to see whether its values have a dictionary.
+constexpr std::int64_t kLookedAt = 4096;
+constexpr std::size_t kFewValues = 16;
+
+// What a large matrix is expected to be made of: kernels for that compile while it is laid out.
+template <class T>
+SliceKinds likely_kinds(const CsrView<T>& matrix) {
+  const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
+  std::set<T> values;
+  for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
+    values.insert(matrix.val[at(k)]);
+  const bool runs = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
+  return (runs ? kRuns : kSingles) | (values.size() <= kFewValues ? kCodedValues : kPlainValues);
+}
 
 // What an update makes anew.
 template <class T>
@@ -34,8 +51,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
     waking.join();
     timer_.lap("context");
-    const bool runs_likely = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
-    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts), runs_likely);
+    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts), likely_kinds(matrix));
     return;
   }
   if (spec.inspect) {
@@ -59,7 +75,7 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
   timer_.lap("choice");
-  set_up_by_gpus(matrix, {0, matrix.n}, false);
+  set_up_by_gpus(matrix, {0, matrix.n}, kSingles | kPlainValues);
 }
 
 template <class T>
@@ -89,16 +105,16 @@ void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t
   });
 }
 
-// `runs_likely`: columns are expected to come in runs.
+// `likely`: what its slices are expected to be.
 template <class T>
 void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts,
-                                  bool runs_likely) {
+                                  SliceKinds likely) {
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
   if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
     return refuse("the GPU has no room to lay this matrix out");
   // Kernels of the default solve compile beside those that lay the matrix out.
-  compile_ahead_for<T>(SolveSpec{}, {runs_likely, false, place_.devices});
+  compile_ahead_for<T>(SolveSpec{}, {likely, false, place_.devices});
   cuts_ = std::move(cuts);
   SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
   if (const FoundInRows& found = sent.found; !found.flaw.empty()) {

@@ -7,6 +7,7 @@
 
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/stencil_source.hpp"
@@ -75,16 +76,22 @@ TEST(probes_compile) {
   CHECK(holds(plain, "nothing") && holds(plain, "reading") && holds(plain, "tile_product"));
 }
 
+std::string slices_of(SliceKinds columns) {
+  return "SlicesOf<" + std::to_string(columns | kPlainValues) + ">";
+}
+
 TEST(solver_kernels_compile) {
   std::vector<std::string> sources = {solver_source(spec_of(Method::prcg, Preconditioner::jacobi),
-                                                    "double", "Port", "SlicesWithoutRuns"),
+                                                    "double", "Port", slices_of(kSingles)),
                                       solver_source(spec_of(Method::pipecg, Preconditioner::fsai),
                                                     "float", "StreamingPort", "AnySlices")};
   using enum Preconditioner;
   for (const Method method : {Method::prcg, Method::pipecg, Method::cg})
-    for (const char* format : {"SlicesWithoutRuns", "AnySlices", "SlicesOnChip"})
+    for (const std::string& format :
+         {slices_of(kSingles), slices_of(kRuns), std::string("SlicesWithoutRuns"),
+          std::string("AnySlices"), std::string("SlicesOnChip")})
       for (const char* port : {"Port", "StreamingPort"}) {
-        if (std::string(format) == "SlicesOnChip" && std::string(port) != "Port") continue;
+        if (format == "SlicesOnChip" && std::string(port) != "Port") continue;
         for (const char* type : {"double", "float"})
           for (const Preconditioner preconditioner : {none, jacobi, chebyshev, fsai})
             sources.push_back(solver_source(spec_of(method, preconditioner), type, port, format));

@@ -29,7 +29,7 @@ std::string kernel(const std::string& headers, int threads, const std::string& a
 }  // namespace
 
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
-                          const char* format, int columns) {
+                          const std::string& format, int columns) {
   const bool study = spec.study != Study::none;
   const std::string value = study ? "double" : type;
   const std::string preconditioner = study ? "Identity" : class_of(spec.preconditioner);

@@ -16,7 +16,7 @@ namespace cpufree {
 // of slice_codes.hpp, by their names; of so many right-hand sides together. Studies are in double
 // precision without a preconditioner.
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
-                          const char* format, int columns = 1);
+                          const std::string& format, int columns = 1);
 
 // What GPUs do with vectors (vector_entries.cuh), all of it, with values of type `type`: kernels
 // gather_entries, scale_entries, scatter_entries, put_entries and take_entries.

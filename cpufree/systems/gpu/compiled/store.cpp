@@ -36,6 +36,7 @@ class Store {
         Places{library, CodeCache(caches), ShippedCodes(shipped, texts())});
     const std::lock_guard lock(mutex_);
     places_ = std::move(places);
+    shipped_.clear();
   }
 
   // Compiles for who ships kernels.
@@ -45,6 +46,22 @@ class Store {
     const std::vector<std::string> codes =
         codes_of(sources, architecture, maker({}), CodeCache(""));
     for (std::size_t k = 0; k < codes.size(); ++k) shipped.keep(sources[k], architecture, codes[k]);
+  }
+
+  // Files are looked at once for each text.
+  bool are_shipped(const std::vector<std::string>& sources, std::span<const int> devices) {
+    const std::string architecture = architecture_of(devices);
+    const auto here = places();
+    return std::ranges::all_of(sources, [&](const std::string& source) {
+      const std::string name = architecture + source;
+      {
+        const std::lock_guard lock(mutex_);
+        if (const auto known = shipped_.find(name); known != shipped_.end()) return known->second;
+      }
+      const bool found = here->shipped.find(source, architecture).has_value();
+      const std::lock_guard lock(mutex_);
+      return shipped_[name] = found;
+    });
   }
 
   std::string compiler_name() { return compiler().name(); }
@@ -202,6 +219,7 @@ class Store {
   std::shared_ptr<const Places> places_ = std::make_shared<const Places>();
   std::map<std::string, gpuLibrary_t> loaded_;
   std::map<int, std::string> architectures_;
+  std::map<std::string, bool> shipped_;  // texts: whether their code came with the package
   WorkAhead ahead_;
 };
 
@@ -236,6 +254,10 @@ void compile_ahead(const std::vector<std::string>& sources, std::span<const int>
 }
 
 void finish_compiling() { store().finish_compiling(); }
+
+bool are_shipped(const std::vector<std::string>& sources, std::span<const int> devices) {
+  return store().are_shipped(sources, devices);
+}
 
 void ship_code(const std::vector<std::string>& sources, const std::string& architecture,
                const std::string& folder) {

@@ -22,6 +22,9 @@ std::vector<gpuLibrary_t> compiled_code(const std::vector<std::string>& sources,
 // is told if it cannot be had. Nothing is loaded.
 void compile_ahead(const std::vector<std::string>& sources, std::span<const int> devices);
 
+// Whether all of these texts came with the package, compiled.
+bool are_shipped(const std::vector<std::string>& sources, std::span<const int> devices);
+
 // Compiles these texts for an architecture, and keeps them in a folder that may be given as
 // `shipped` to set_kernel_compiler. Needs no GPU. Throws Unsupported, EngineError.
 void ship_code(const std::vector<std::string>& sources, const std::string& architecture,

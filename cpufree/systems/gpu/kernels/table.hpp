@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/spec.hpp"
 
@@ -10,10 +11,10 @@ namespace cpufree {
 
 // Which of them a system may use, and where.
 struct KernelsWanted {
-  bool runs = false;     // GpuKernels::runs, else singles
-  bool on_chip = false;  // also GpuKernels::on_chip, where there is one
+  SliceKinds kinds = kAllKinds;  // what its slices are; of several columns, of these alone
+  bool on_chip = false;          // also GpuKernels::on_chip, where there is one
   std::span<const int> devices;
-  int columns = 1;  // right-hand sides together; of several `runs.plain` alone
+  int columns = 1;  // right-hand sides together; of several `plain` alone
 };
 
 // Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says;

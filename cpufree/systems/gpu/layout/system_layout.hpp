@@ -31,6 +31,13 @@ struct LayoutFacts {
   double bytes_of_pe = 0.0;            // of the matrix
 };
 
+// What kernels find there.
+inline SliceKinds kinds_of(const LayoutFacts& facts) {
+  SliceKinds kinds = facts.packets > 0 && !facts.block_halos ? kHaloPackets : 0;
+  for (const ShareSize& share : facts.sizes) kinds |= share.matrix.kinds;
+  return kinds | (has_kind(kinds, kRuns) ? 0 : kSingles);  // a PE without rows has no slices
+}
+
 // Lays the shares of all blocks out. LayoutOptions::names are its own.
 using LayOut = std::function<std::vector<PeLayout>(const LayoutOptions&)>;
 // The layouts in the best format. `facts` has blocks, threads, halos and the size of the matrix,

@@ -1,0 +1,45 @@
+// What is done out of line, and how its context's state comes back.
+#pragma once
+
+#include "cpufree/solvers/context.hpp"
+
+namespace cpufree {
+
+// What a cold (out of line) function returns: the state of its context, to be taken over; a number,
+// of each column; and whether all waits were met.
+template <class Ctx>
+struct ColdResult {
+  typename Ctx::State after;
+  typename Ctx::Totals value = {};
+  bool met = true;
+};
+
+// to = A v, or to -= A v (`subtracts`), after `exchange(v, ...)`: a product out of line, one copy
+// of which serves all that is not the method's own product. Compilers take most of their time for
+// products: with a copy for each use, a kernel with the Chebyshev preconditioner took them seven
+// times as long.
+template <class Ctx>
+CPUFREE_COLD_FN ColdResult<Ctx> product_cold(typename Ctx::PortType port,
+                                             const typename Ctx::Args& args,
+                                             const typename Ctx::Share& share,
+                                             const typename Ctx::BlockVectors& vectors,
+                                             typename Ctx::State before, Ghosted<typename Ctx::T> v,
+                                             Private<typename Ctx::T> to, bool subtracts) {
+  using T = typename Ctx::T;
+  Ctx c(port, args, share, vectors, before);
+  const bool met =
+      c.multiply(v, [&](Row i, int, T value) { to[i] = subtracts ? to[i] - value : value; });
+  return {c.state(), {}, met};
+}
+
+// False: a wait gave up.
+template <class Ctx, class T>
+CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<T>& v, const Private<T>& to,
+                                      bool subtracts = false) {
+  const auto answer =
+      product_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), v, to, subtracts);
+  c.go_on_from(answer.after);
+  return answer.met;
+}
+
+}  // namespace cpufree
