@@ -28,8 +28,8 @@ class SharedLibrary {
   void find(const char* function, std::function<F>& to) const {
     void* const found = dlsym(handle_, function);
     if (found == nullptr)
-      throw Unsupported(std::string("the ") + name_ + " library has no function " + function +
-                        ": " + needed_ + " is needed");
+      throw Unsupported(std::string(name_) + " has no function " + function + ": " + needed_ +
+                        " is needed");
     to = reinterpret_cast<F*>(found);
   }
 
