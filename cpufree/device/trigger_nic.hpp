@@ -47,20 +47,31 @@ class TriggerPosts {
   }
   CPUFREE_KERNEL_FN Epoch posts() const { return posts_; }
 
+  // Entry `slot` of the buffers that the NIC knows; 0 bytes take it back. The NIC sees one that was
+  // shown before the post, or the launch of the kernel, that names it.
+  CPUFREE_KERNEL_FN void show_buffer(std::uint32_t slot, std::uint64_t offset,
+                                     std::uint64_t bytes) {
+    port_.put_packet(board_.buffers + slot, port_.pe(), packed_place(offset), bytes);
+    port_.publish(Scope::system);
+    if (slot < buffers_) return;
+    buffers_ = Epoch{slot} + 1;
+    port_.put_flag(board_.buffer_count, port_.pe(), buffers_);
+  }
+
  private:
   P& port_;
   const TriggerBoard& board_;
   Epoch posts_;
+  Epoch buffers_ = 0;  // entries that have been shown
 };
 
 template <class P, class Mover, class Table = TriggerTable>
 class TriggerNic {
  public:
-  // Arrays of zeros: rings[pes * blocks], queued[pes]. `bytes`: size of symmetric memory.
+  // Arrays of zeros: rings[pes * blocks], queued[pes].
   struct Memory {
     TriggerRing* rings = nullptr;
     Epoch* queued = nullptr;
-    std::uint64_t bytes = 0;
   };
   CPUFREE_KERNEL_FN TriggerNic(P& port, const TriggerBoard& board, Table& table,
                                const Memory& memory, Mover& mover)
@@ -90,12 +101,12 @@ class TriggerNic {
     for (TriggerEntry* entry = table_.ready(operation); entry != nullptr;
          entry = table_.ready(operation)) {
       acquire_triggers();
-      const bool good = can_be_carried_out(*entry, memory_.bytes, board_.pes);
-      if (good) carry_out(*entry);
+      const TriggerFault why = fault_of(port_, board_, *entry);
+      if (!why.refused()) carry_out(*entry);
       const TriggerTag tag = entry->tag;
       const TriggerFields fields = entry->fields;
-      table_.retire(entry, good);
-      if (good) mover_.fired(tag, fields);
+      table_.retire(entry, why);
+      if (!why.refused()) mover_.fired(tag, fields);
     }
   }
 

@@ -22,12 +22,25 @@ struct TriggerEntry {
   TriggerOperation operation;  // where posted; `first` and `epochs` are those that are left
 };
 
-// Triggers of a tag that were too many, or tags whose fields did not fit.
+// Triggers of a tag that were too many, or a tag that was refused, and why.
 struct TriggerFault {
-  enum class Kind : std::uint32_t { stray, refused, unknown };
-  Kind kind = Kind::stray;
+  enum class Kind : std::uint32_t {
+    none,
+    stray,
+    unknown,
+    fields,   // those supplied are not those left open
+    no_pe,    // `place` is the PE
+    source,   // `bytes` from `place` on lie in no buffer
+    target,   // the same
+    overlap,  // the target, which lies at `place`, overlaps the source
+  };
+  Kind kind = Kind::none;
   TriggerTag tag;
   std::uint64_t count = 0;
+  std::uint64_t place = 0;
+  std::uint64_t bytes = 0;
+
+  CPUFREE_FN bool refused() const { return kind >= Kind::fields; }
 };
 
 class TriggerTable {
@@ -59,8 +72,8 @@ class TriggerTable {
 
   // Counts a trigger. False: there is no room; try again after a post or a firing.
   CPUFREE_FN bool trigger(TriggerTag tag, const TriggerFields& fields) {
-    if (!known(tag)) return add_fault(TriggerFault::Kind::unknown, tag, 1);
-    if (tag.epoch < over_[tag.operation]) return add_fault(TriggerFault::Kind::stray, tag, 1);
+    if (!known(tag)) return add_fault({TriggerFault::Kind::unknown, tag, 1});
+    if (tag.epoch < over_[tag.operation]) return add_fault({TriggerFault::Kind::stray, tag, 1});
     TriggerEntry* entry = find(tag);
     if (entry == nullptr) {
       if (early_ == limits_.early) return false;
@@ -108,12 +121,13 @@ class TriggerTable {
     return entry.repeated == 0U && entry.fields.given == entry.operation.open;
   }
 
-  // A ready entry has fired, or was refused: its next epoch is posted where there is one.
-  CPUFREE_FN void retire(TriggerEntry* entry, bool fired) {
+  // A ready entry has fired, or was refused for a fault: its next epoch is posted where there is
+  // one.
+  CPUFREE_FN void retire(TriggerEntry* entry, const TriggerFault& why) {
     const TriggerTag tag = entry->tag;
-    if (!fired) add_fault(TriggerFault::Kind::refused, tag, 1);
+    if (why.refused()) add_fault(why);
     if (entry->counter > entry->operation.threshold)
-      add_fault(TriggerFault::Kind::stray, tag, entry->counter - entry->operation.threshold);
+      add_fault({TriggerFault::Kind::stray, tag, entry->counter - entry->operation.threshold});
     ++over_[tag.operation];
     TriggerOperation next = entry->operation;
     ++next.first.epoch;
@@ -159,16 +173,16 @@ class TriggerTable {
   }
 
   // Faults of a kind and tag are counted together. True.
-  CPUFREE_FN bool add_fault(TriggerFault::Kind kind, TriggerTag tag, std::uint64_t count) {
+  CPUFREE_FN bool add_fault(const TriggerFault& fault) {
     for (int k = 0; k < faults_; ++k)
-      if (fault_[k].kind == kind && fault_[k].tag == tag) {
-        fault_[k].count += count;
+      if (fault_[k].kind == fault.kind && fault_[k].tag == fault.tag) {
+        fault_[k].count += fault.count;
         return true;
       }
     if (faults_ == kFaults)
-      dropped_ += count;
+      dropped_ += fault.count;
     else
-      fault_[faults_++] = {kind, tag, count};
+      fault_[faults_++] = fault;
     return true;
   }
 
@@ -201,14 +215,40 @@ CPUFREE_FN TriggerPlaces places_of(const TriggerEntry& entry) {
       (given & TriggerFields::pe) != 0U ? entry.fields.value[2] : static_cast<std::uint64_t>(o.pe)};
 }
 
-// Whether an entry's triggers have supplied what they should, and that lies in symmetric memory of
-// `memory` bytes on one of `pes` PEs.
-CPUFREE_FN bool can_be_carried_out(const TriggerEntry& entry, std::uint64_t memory, int pes) {
-  if (!TriggerTable::complete(entry)) return false;
+// Whether `bytes` from place `at` on lie in one of the buffers that the host has shown the NIC.
+template <class P>
+CPUFREE_KERNEL_FN bool in_a_buffer(P& port, const TriggerBoard& board, std::uint64_t at,
+                                   std::uint64_t bytes) {
+  const Epoch count = port.get_flag(board.buffer_count);
+  port.acquire(Scope::system);
+  for (Epoch k = 0; k < count && k < kTriggerBuffers; ++k) {
+    const Packet buffer = port.get_packet(board.buffers + k);
+    const auto first = static_cast<std::uint64_t>(buffer.value);
+    if (at >= first && at - first <= buffer.tag && bytes <= buffer.tag - (at - first)) return true;
+  }
+  return false;
+}
+
+// Why an entry that has its triggers cannot be carried out, or no fault. Places that were posted
+// the host has checked; those that triggers supplied are checked here.
+template <class P>
+CPUFREE_KERNEL_FN TriggerFault fault_of(P& port, const TriggerBoard& board,
+                                        const TriggerEntry& entry) {
+  using Kind = TriggerFault::Kind;
+  if (!TriggerTable::complete(entry)) return {Kind::fields, entry.tag, 1};
   const TriggerPlaces at = places_of(entry);
   const std::uint64_t bytes = entry.operation.bytes;
-  return at.pe < static_cast<std::uint64_t>(pes) && bytes <= memory &&
-         at.source <= memory - bytes && at.target <= memory - bytes;
+  const unsigned given = entry.fields.given;
+  if (at.pe >= static_cast<std::uint64_t>(board.pes)) return {Kind::no_pe, entry.tag, 1, at.pe, 0};
+  if (bytes == 0 || given == 0U) return {};
+  if ((given & TriggerFields::source) != 0U && !in_a_buffer(port, board, at.source, bytes))
+    return {Kind::source, entry.tag, 1, at.source, bytes};
+  if ((given & TriggerFields::target) != 0U && !in_a_buffer(port, board, at.target, bytes))
+    return {Kind::target, entry.tag, 1, at.target, bytes};
+  const bool apart = at.source + bytes <= at.target || at.target + bytes <= at.source;
+  if (at.pe == static_cast<std::uint64_t>(port.pe()) && !apart)
+    return {Kind::overlap, entry.tag, 1, at.target, bytes};
+  return {};
 }
 
 }  // namespace cpufree

@@ -30,7 +30,14 @@ inline constexpr int kTriggerFields = 3;
 // Tags travel as the value of a packet: an integer below 2^52, which a double holds exactly.
 inline constexpr std::uint32_t kTriggerOperations = std::uint32_t{1} << 20;
 inline constexpr std::uint64_t kTriggerThresholds = std::uint64_t{1} << 31;
+// Buffers that a NIC knows at a time.
+inline constexpr std::uint32_t kTriggerBuffers = 1024;
 
+// Places and PEs travel likewise. What a double does not hold is no place anywhere, and stays none.
+CPUFREE_FN double packed_place(std::uint64_t place) {
+  constexpr std::uint64_t kNowhere = std::uint64_t{1} << 53;
+  return static_cast<double>(place < kNowhere ? place : kNowhere);
+}
 CPUFREE_FN double packed(TriggerTag tag) {
   return static_cast<double>((std::uint64_t{tag.operation} << 32) | tag.epoch);
 }
@@ -114,6 +121,9 @@ struct TriggerBoard {
   Flag* signals = nullptr;  // [signals]: the NIC with the operation that names it, epoch + 1
   Packet* queue = nullptr;  // [pes][depth]: NIC q, tags that have arrived here
   Flag* queue_taken = nullptr;  // [pes]: the reader on q, entries that it took of mine there
+  // [kTriggerBuffers]: the host, memory that operations may name: offset and bytes; 0 bytes: none.
+  Packet* buffers = nullptr;
+  Flag* buffer_count = nullptr;  // the host: entries of `buffers` that it has written
   std::int32_t pes = 1;
   std::int32_t blocks = 1;
   std::int32_t depth = 0;
@@ -142,7 +152,9 @@ class TriggerLayout {
         done_(layout.reserve<Flag>(static_cast<std::size_t>(sizes.operations))),
         signals_(layout.reserve<Flag>(static_cast<std::size_t>(sizes.signals))),
         queue_(layout.reserve<Packet>(pes() * depth())),
-        queue_taken_(layout.reserve<Flag>(pes())) {}
+        queue_taken_(layout.reserve<Flag>(pes())),
+        buffers_(layout.reserve<Packet>(kTriggerBuffers)),
+        buffer_count_(layout.reserve<Flag>(1)) {}
 
   TriggerBoard board(std::byte* heap) const {
     return {heap,
@@ -155,6 +167,8 @@ class TriggerLayout {
             signals_.at(heap),
             queue_.at(heap),
             queue_taken_.at(heap),
+            buffers_.at(heap),
+            buffer_count_.at(heap),
             sizes_.pes,
             sizes_.blocks,
             sizes_.depth,
@@ -178,6 +192,8 @@ class TriggerLayout {
   Symmetric<Flag> signals_;
   Symmetric<Packet> queue_;
   Symmetric<Flag> queue_taken_;
+  Symmetric<Packet> buffers_;
+  Symmetric<Flag> buffer_count_;
 };
 
 }  // namespace cpufree

@@ -106,7 +106,7 @@ class Triggers : public TriggerWaits<P> {
       Epoch number = sent_;
       for (int k = 0; k < kTriggerFields; ++k)
         if ((fields.given >> k & 1U) != 0U)
-          send(++number, static_cast<double>(fields.value[k]), static_cast<TriggerWord>(k + 1));
+          send(++number, packed_place(fields.value[k]), static_cast<TriggerWord>(k + 1));
       send(++number, packed(tag), TriggerWord::trigger);
     }
     sent_ += given + 1;

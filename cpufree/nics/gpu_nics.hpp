@@ -2,9 +2,6 @@
 // board that the NIC gives: its parts lie where this NIC and the kernel both reach them fast.
 #pragma once
 
-#include <deque>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include "cpufree/device/trigger_counters.hpp"
@@ -33,17 +30,8 @@ class GpuNics : public Nics {
   // A kernel has been launched on a stream of PE `pe`'s device, behind what is there.
   virtual void launched(int pe, const gpu::Stream& stream);
 
-  void add_buffer(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override;
-  void remove_buffer(const std::string& name) override;
-  void post(int pe, const TriggerOperation& operation) override;
-
  protected:
   explicit GpuNics(const GpuNicsConfig& config);
-  // A post that has been checked; called with the PE's mutex held. False: no room in time.
-  virtual bool hand_over(int pe, const TriggerOperation& operation) = 0;
-  // Throws Unsupported for what the back end cannot carry out.
-  virtual void check(int pe, const TriggerOperation& operation);
-  virtual std::uint32_t epochs_done(int pe, std::uint32_t operation) = 0;
 
   const GpuNicsConfig& config() const { return config_; }
   const TriggerSizes& sizes() const { return config_.nics.layout->sizes(); }
@@ -51,18 +39,9 @@ class GpuNics : public Nics {
   int device(int pe) const { return config_.devices[static_cast<std::size_t>(pe)]; }
   std::byte* heap(int pe) const { return config_.nics.heaps[pe]; }
   TriggerBoard device_board(int pe) const { return config_.nics.layout->board(heap(pe)); }
-  void end_posts() { ended_ = true; }
 
  private:
-  struct Desk {
-    std::mutex mutex;  // of those who post
-    Registry registry;
-    Desk(int pe, const TriggerSizes& s, std::size_t bytes)
-        : registry(pe, s.pes, s.operations, s.signals, bytes) {}
-  };
   GpuNicsConfig config_;
-  std::deque<Desk> desks_;
-  bool ended_ = false;
 };
 
 }  // namespace cpufree::nics

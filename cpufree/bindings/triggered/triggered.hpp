@@ -16,7 +16,7 @@ namespace cpufree::triggered {
 
 namespace nb = nanobind;
 
-inline constexpr std::size_t kColumns = 13;  // of a step, in the order of step_of
+inline constexpr std::size_t kColumns = 15;  // of a step, in the order of step_of
 using Steps = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -35,13 +35,15 @@ inline Step step_of(const std::int64_t* row) {
   step.from = static_cast<std::uint64_t>(row[10]);
   step.first = row[11];
   step.count = row[12];
+  step.bytes[0] = static_cast<std::uint64_t>(row[13]);
+  step.bytes[1] = static_cast<std::uint64_t>(row[14]);
   return step;
 }
 
 inline Program program_of(const std::vector<Steps>& blocks, const Doubles& values) {
   Program program;
   for (const Steps& steps : blocks) {
-    require(steps.shape(1) == kColumns, "a step has 13 columns");
+    require(steps.shape(1) == kColumns, "a step has " + std::to_string(kColumns) + " columns");
     auto& block = program.blocks.emplace_back();
     for (std::size_t k = 0; k < steps.shape(0); ++k)
       block.push_back(step_of(steps.data() + k * kColumns));

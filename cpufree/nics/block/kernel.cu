@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kNicThreads, 1)
   if (port.warp() > 0) return crew(&job);
   CrewMover mover{&job, args.log, args.log_size, 0, 0};
   TriggerRing* const rings = few_rings ? near.rings : args.rings;
-  Nic nic(port, args.board, table, {rings, args.queued, args.bytes}, mover);
+  Nic nic(port, args.board, table, {rings, args.queued}, mover);
   const bool idle = run_nic(port, nic, args);
   if (port.warp_lane() != 0) return;
   for (int k = 0; k < min(table.size(), TriggerTable::kAssociative); ++k)

@@ -31,7 +31,6 @@ struct BlockNicArgs {
   TriggerTable::Limits limits;
   TriggerRing* rings = nullptr;
   Epoch* queued = nullptr;
-  std::uint64_t bytes = 0;  // of symmetric memory
   FiringEntry* log = nullptr;
   std::uint64_t log_size = 0;
   NicEnd* end = nullptr;

@@ -1,6 +1,7 @@
 #include "cpufree/nics/block/nics.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -69,7 +70,6 @@ class BlockUnit {
     args.limits = {board_.operations, config_.nics.early, config_.nics.live};
     args.rings = rings_.data();
     args.queued = queued_.data();
-    args.bytes = config_.nics.bytes;
     args.log = config_.nics.times ? log_.data() : nullptr;
     args.log_size = log_.size();
     args.end = end_.data();
@@ -93,6 +93,20 @@ class BlockUnit {
     gpu::copy(board_.posts + slot, &staged_[slot], sizeof(TriggerOperation), post_stream_);
     gpu::write_word(post_stream_, board_.posted, ++posts_);
     return true;
+  }
+
+  // Word by word: at each moment the entry is what it was, none, or what it will be.
+  void show_buffer(std::uint32_t number, std::uint64_t offset, std::uint64_t bytes) {
+    const gpu::OnDevice here(device());
+    Packet* const entry = board_.buffers + number;
+    gpu::write_word(post_stream_, &entry->tag, 0);
+    gpu::write_word(post_stream_, &entry->value,
+                    std::bit_cast<std::uint64_t>(packed_place(offset)));
+    gpu::write_word(post_stream_, &entry->tag, bytes);
+    if (number >= buffers_)
+      gpu::write_word(post_stream_, board_.buffer_count, buffers_ = Epoch{number} + 1);
+    // A kernel that names it may be launched by another stream.
+    post_stream_.drain(gpu::Deadline(gpu::kCopyLimit), "a buffer that a NIC is told of");
   }
 
   std::uint32_t epochs_done(std::uint32_t operation) {
@@ -157,6 +171,7 @@ class BlockUnit {
   gpu::MappedArray<WaitRecord> records_;
   gpu::PinnedArray<Flag> done_;
   Epoch posts_ = 0;
+  Epoch buffers_ = 0;  // entries that have been written
   bool running_ = false;
   std::vector<Firing> firings_;
 };
@@ -181,23 +196,27 @@ class BlockNics final : public GpuNics {
     return static_cast<int>(std::ranges::count(config().devices, where));
   }
 
-  NicReport stop() override {
-    end();
-    NicReport report;
-    for (auto& unit : units_) unit->add_to(report);
-    return report;
-  }
   const std::vector<Firing>& firings(int pe) const override {
     return units_.at(size_of(pe))->firings();
   }
 
  private:
+  NicReport finish() override {
+    end();
+    NicReport report;
+    for (auto& unit : units_) unit->add_to(report);
+    return report;
+  }
   void end() {
     end_posts();
     for (auto& unit : units_) unit->end();
   }
   bool hand_over(int pe, const TriggerOperation& operation) override {
     return units_[size_of(pe)]->post(operation);
+  }
+  void show_buffer(int pe, std::uint32_t number, std::uint64_t offset,
+                   std::uint64_t bytes) override {
+    units_[size_of(pe)]->show_buffer(number, offset, bytes);
   }
   std::uint32_t epochs_done(int pe, std::uint32_t operation) override {
     return units_[size_of(pe)]->epochs_done(operation);

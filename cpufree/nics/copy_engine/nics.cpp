@@ -173,7 +173,7 @@ class EngineUnit {
         f.fault.count += count;
         return;
       }
-    report.faults.push_back({place_.pe, {kind, tag, count}});
+    report.faults.push_back({place_.pe, {kind, tag, count}, {}});
   }
 
   // What the words of an operation say: strays of epochs that are over, and those that wait.
@@ -240,14 +240,14 @@ class CopyEngineNics final : public GpuNics {
     if (options_.at_kernel_end) units_[at(pe)]->feed_behind(stream);
   }
 
-  NicReport stop() override {
+  const std::vector<Firing>& firings(int pe) const override { return firings_.at(at(pe)); }
+
+ private:
+  NicReport finish() override {
     end();
     if (failure_) std::rethrow_exception(failure_);
     return report_;
   }
-  const std::vector<Firing>& firings(int pe) const override { return firings_.at(at(pe)); }
-
- private:
   int lines(int where) const {
     const auto sharing = static_cast<int>(std::ranges::count(config().devices, where));
     const int most = std::max(1, kMostLines / sharing);

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -36,7 +35,12 @@ class FabricTable {
  public:
   FabricTable(TriggerTable& table, Fabric& fabric, const TriggerBoard& board, int pe,
               const NicsConfig& config, Hold hold)
-      : table_(table), fabric_(fabric), board_(board), pe_(pe), bytes_(config.bytes), hold_(hold) {
+      : table_(table),
+        fabric_(fabric),
+        board_(board),
+        pe_(pe),
+        port_(config.heaps, {pe, board.pes, 0, 1}, config.wait_limit),
+        hold_(hold) {
     for (Slot& slot : slots_) fabric_.open_counters(slot.held, hold_);
   }
 
@@ -57,17 +61,17 @@ class FabricTable {
   // The entry whose transfer and signal are over, or that cannot be carried out.
   TriggerEntry* ready(std::uint32_t operation) {
     TriggerEntry* entry = table_.ready(operation);
-    if (entry == nullptr || !can_be_carried_out(*entry, bytes_, board_.pes)) return entry;
+    if (entry == nullptr || fault_of(port_, board_, *entry).refused()) return entry;
     Slot* slot = slot_of(entry->tag);
     if (slot == nullptr) slot = start(*entry, 0);
     return slot != nullptr && slot->state == Slot::State::done ? entry : nullptr;
   }
 
-  void retire(TriggerEntry* entry, bool fired) {
+  void retire(TriggerEntry* entry, const TriggerFault& why) {
     const std::uint32_t operation = entry->tag.operation;
     Slot* slot = slot_of(entry->tag);
     if (slot != nullptr) slot->state = Slot::State::unused;
-    table_.retire(entry, fired);
+    table_.retire(entry, why);
     arm(operation);
   }
 
@@ -161,7 +165,7 @@ class FabricTable {
   Fabric& fabric_;
   const TriggerBoard& board_;
   int pe_;
-  std::size_t bytes_;
+  HostPort port_;
   Hold hold_;
   std::array<Slot, kSlots> slots_;
 };
@@ -188,7 +192,6 @@ class FabricUnit {
         board_(config.layout->board(config.heaps[pe])),
         nic_port_(config.heaps, {pe, sizes_.pes, sizes_.blocks, sizes_.blocks}, config.wait_limit),
         host_port_(nic_port_),
-        registry_(pe, sizes_.pes, sizes_.operations, sizes_.signals, config.bytes),
         entries_(static_cast<std::size_t>(config.early + config.live)),
         over_(static_cast<std::size_t>(sizes_.operations)),
         rings_(static_cast<std::size_t>(sizes_.pes * sizes_.blocks)),
@@ -196,28 +199,18 @@ class FabricUnit {
         rules_({entries_.data(), over_.data()}, {sizes_.operations, config.early, config.live}),
         table_(rules_, fabric, board_, pe, config, hold),
         mover_{config.times ? &firings_ : nullptr},
-        nic_(nic_port_, board_, table_, {rings_.data(), queued_.data(), config.bytes}, mover_),
+        nic_(nic_port_, board_, table_, {rings_.data(), queued_.data()}, mover_),
         posts_(host_port_, board_) {}
 
   bool progress() {
     const bool found = nic_.progress();
     return table_.poll([this](std::uint32_t operation) { nic_.settle(operation); }) || found;
   }
-  void post(const TriggerOperation& operation) {
-    const std::lock_guard lock(mutex_);
-    if (operation.reports != 0U)
-      throw Unsupported("libfabric's NICs have no queues of completions: use a signal");
-    registry_.add(operation);
-    if (!posts_.post(operation))
-      throw EngineError("a NIC had no room for a post within the wait limit");
-  }
+  TriggerPosts<HostPort>& posts() { return posts_; }
   std::uint32_t epochs_done(std::uint32_t operation) {
     return static_cast<std::uint32_t>(host_port_.get_flag(board_.done + operation));
   }
   void add_to(NicReport& report) const { add_table(report, host_port_.pe(), rules_); }
-
-  std::mutex& mutex() { return mutex_; }
-  Registry& registry() { return registry_; }
   const std::vector<Firing>& firings() const { return firings_; }
 
  private:
@@ -225,7 +218,6 @@ class FabricUnit {
   TriggerBoard board_;
   HostPort nic_port_;
   HostPort host_port_;
-  Registry registry_;
   std::vector<TriggerEntry> entries_;
   std::vector<std::uint32_t> over_;
   std::vector<TriggerRing> rings_;
@@ -236,13 +228,12 @@ class FabricUnit {
   ProviderMover mover_;
   TriggerNic<HostPort, ProviderMover, FabricTable> nic_;
   TriggerPosts<HostPort> posts_;
-  std::mutex mutex_;
 };
 
 class LibfabricNics : public Nics {
  public:
   LibfabricNics(const NicsConfig& config, FabricCalls calls)
-      : fabric_(config.heaps, config.layout->sizes().pes, config.bytes) {
+      : Nics(config), fabric_(config.heaps, config.layout->sizes().pes, config.bytes) {
     const Hold hold = calls == FabricCalls::triggered ? Hold::calls : Hold::queue;
     for (int pe = 0; pe < config.layout->sizes().pes; ++pe)
       units_.push_back(std::make_unique<FabricUnit>(config, fabric_, hold, pe));
@@ -250,41 +241,34 @@ class LibfabricNics : public Nics {
   }
   ~LibfabricNics() override { end(); }
 
-  void add_buffer(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override {
-    for (auto& unit : units_) {
-      const std::lock_guard lock(unit->mutex());
-      unit->registry().add_buffer(name, offset, bytes);
-    }
+  const std::vector<Firing>& firings(int pe) const override { return unit(pe).firings(); }
+
+ private:
+  FabricUnit& unit(int pe) const { return *units_.at(static_cast<std::size_t>(pe)); }
+  void check(int, const TriggerOperation& o) override {
+    if (o.reports != 0U)
+      throw Unsupported("libfabric's NICs have no queues of completions: use a signal");
   }
-  void remove_buffer(const std::string& name) override {
-    for (auto& unit : units_) {
-      const std::lock_guard lock(unit->mutex());
-      unit->registry().check_unused(name, [&](std::uint32_t op) { return unit->epochs_done(op); });
-    }
-    for (auto& unit : units_) {
-      const std::lock_guard lock(unit->mutex());
-      unit->registry().forget_buffer(name);
-    }
+  bool hand_over(int pe, const TriggerOperation& operation) override {
+    return unit(pe).posts().post(operation);
   }
-  void post(int pe, const TriggerOperation& operation) override {
-    require(pe >= 0 && pe < static_cast<int>(units_.size()),
-            "there is no PE " + std::to_string(pe) + " to post an operation with");
-    require(!ending_, "the NICs have been stopped: operations are posted before");
-    units_[static_cast<std::size_t>(pe)]->post(operation);
+  void show_buffer(int pe, std::uint32_t number, std::uint64_t offset,
+                   std::uint64_t bytes) override {
+    unit(pe).posts().show_buffer(number, offset, bytes);
   }
-  NicReport stop() override {
+  std::uint32_t epochs_done(int pe, std::uint32_t operation) override {
+    return unit(pe).epochs_done(operation);
+  }
+  NicReport finish() override {
     end();
     if (failure_) std::rethrow_exception(failure_);
     NicReport report;
     for (const auto& unit : units_) unit->add_to(report);
     return report;
   }
-  const std::vector<Firing>& firings(int pe) const override {
-    return units_.at(static_cast<std::size_t>(pe))->firings();
-  }
 
- private:
   void end() {
+    end_posts();
     ending_ = true;
     if (thread_.joinable()) thread_.join();
   }

@@ -102,7 +102,7 @@ class ProxyUnit {
         table_({entries_.data(), over_.data()},
                {board.operations, config.nics.early, config.nics.live}),
         mover_{config.nics.times ? &firings_ : nullptr, 0},
-        nic_(port_, board_, table_, {rings_.data(), queued_.data(), config.nics.bytes}, mover_),
+        nic_(port_, board_, table_, {rings_.data(), queued_.data()}, mover_),
         posts_(host_port_, board_) {
     warm_up();
   }
@@ -113,7 +113,7 @@ class ProxyUnit {
   void start() {
     thread_ = std::thread([this] { run(); });
   }
-  bool post(const TriggerOperation& operation) { return posts_.post(operation); }
+  TriggerPosts<HostPort>& posts() { return posts_; }
 
   std::uint32_t epochs_done(std::uint32_t operation) {
     const gpu::OnDevice here(port_.stream().device());
@@ -203,7 +203,7 @@ class ProxyNics final : public GpuNics {
   }
   ~ProxyNics() override { end(); }
 
-  // The kernel's triggers, what was taken of them, and posts, are in memory of the host.
+  // The kernel's triggers, what was taken of them, posts and buffers are in memory of the host.
   TriggerBoard board(int pe) const override {
     TriggerBoard b = device_board(pe);
     const TriggerBoard host = layout_.board(parts_[at(pe)]);
@@ -212,21 +212,23 @@ class ProxyNics final : public GpuNics {
     b.posts = host.posts;
     b.posted = host.posted;
     b.posts_taken = host.posts_taken;
+    b.buffers = host.buffers;
+    b.buffer_count = host.buffer_count;
     return b;
   }
   bool reached_by_all() const override { return false; }
 
-  NicReport stop() override {
+  const std::vector<Firing>& firings(int pe) const override { return units_.at(at(pe))->firings(); }
+
+ private:
+  std::size_t stride() const { return symmetric_.bytes(); }
+  NicReport finish() override {
     end();
     NicReport report;
     for (auto& unit : units_) unit->check();
     for (auto& unit : units_) unit->add_to(report);
     return report;
   }
-  const std::vector<Firing>& firings(int pe) const override { return units_.at(at(pe))->firings(); }
-
- private:
-  std::size_t stride() const { return symmetric_.bytes(); }
   void end() {
     end_posts();
     for (auto& unit : units_) unit->end();
@@ -237,7 +239,11 @@ class ProxyNics final : public GpuNics {
                         ": proxies have no queues of arrivals; use a signal");
   }
   bool hand_over(int pe, const TriggerOperation& operation) override {
-    return units_[at(pe)]->post(operation);
+    return units_[at(pe)]->posts().post(operation);
+  }
+  void show_buffer(int pe, std::uint32_t number, std::uint64_t offset,
+                   std::uint64_t bytes) override {
+    units_[at(pe)]->posts().show_buffer(number, offset, bytes);
   }
   std::uint32_t epochs_done(int pe, std::uint32_t operation) override {
     return units_[at(pe)]->epochs_done(operation);

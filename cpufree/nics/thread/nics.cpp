@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -46,14 +45,13 @@ class ThreadNics::Unit {
         board_(config.layout->board(config.heaps[pe])),
         nic_port_(config.heaps, {pe, sizes_.pes, sizes_.blocks, sizes_.blocks}, config.wait_limit),
         host_port_(nic_port_),
-        registry_(pe, sizes_.pes, sizes_.operations, sizes_.signals, config.bytes),
         entries_(static_cast<std::size_t>(config.early + config.live)),
         over_(static_cast<std::size_t>(sizes_.operations)),
         rings_(static_cast<std::size_t>(sizes_.pes * sizes_.blocks)),
         queued_(static_cast<std::size_t>(sizes_.pes)),
         table_({entries_.data(), over_.data()}, {sizes_.operations, config.early, config.live}),
         mover_{config.times ? &firings_ : nullptr, 0},
-        nic_(nic_port_, board_, table_, {rings_.data(), queued_.data(), config.bytes}, mover_),
+        nic_(nic_port_, board_, table_, {rings_.data(), queued_.data()}, mover_),
         posts_(host_port_, board_) {
     thread_ = std::thread([this] { run(); });
   }
@@ -61,22 +59,8 @@ class ThreadNics::Unit {
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
 
-  std::mutex& mutex() { return mutex_; }
-  Registry& registry() { return registry_; }
+  TriggerPosts<HostPort>& posts() { return posts_; }
 
-  void post(const TriggerOperation& operation) {
-    const std::lock_guard lock(mutex_);
-    require(!ending_.load(std::memory_order_relaxed),
-            "the NICs have been stopped: operations are posted before");
-    registry_.add(operation);
-    if (!posts_.post(operation))
-      throw EngineError("the NIC of PE " + std::to_string(host_port_.pe()) +
-                        " had no room for a post within the wait limit: " +
-                        "let operations fire before more are posted, or raise `live`");
-  }
-
-  // Epochs over, as the blocks of the PE are told: a flag, as the table belongs to the NIC's
-  // thread.
   std::uint32_t epochs_done(std::uint32_t operation) {
     return static_cast<std::uint32_t>(host_port_.get_flag(board_.done + operation));
   }
@@ -110,7 +94,6 @@ class ThreadNics::Unit {
   TriggerBoard board_;
   HostPort nic_port_;
   HostPort host_port_;
-  Registry registry_;
   std::vector<TriggerEntry> entries_;
   std::vector<std::uint32_t> over_;
   std::vector<TriggerRing> rings_;
@@ -120,12 +103,11 @@ class ThreadNics::Unit {
   CopyMover mover_;
   TriggerNic<HostPort, CopyMover> nic_;
   TriggerPosts<HostPort> posts_;
-  std::mutex mutex_;  // of those who post
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };
 
-ThreadNics::ThreadNics(const NicsConfig& config) {
+ThreadNics::ThreadNics(const NicsConfig& config) : Nics(config) {
   try {
     for (int pe = 0; pe < config.layout->sizes().pes; ++pe)
       units_.push_back(std::make_unique<Unit>(config, pe));
@@ -137,40 +119,27 @@ ThreadNics::ThreadNics(const NicsConfig& config) {
 
 ThreadNics::~ThreadNics() = default;
 
-void ThreadNics::add_buffer(const std::string& name, std::uint64_t offset, std::uint64_t bytes) {
-  for (auto& unit : units_) {
-    const std::lock_guard lock(unit->mutex());
-    unit->registry().add_buffer(name, offset, bytes);
-  }
+bool ThreadNics::hand_over(int pe, const TriggerOperation& operation) {
+  return unit(pe).posts().post(operation);
 }
 
-void ThreadNics::remove_buffer(const std::string& name) {
-  // All are asked before one forgets it.
-  for (auto& unit : units_) {
-    const std::lock_guard lock(unit->mutex());
-    unit->registry().check_unused(name, [&](std::uint32_t op) { return unit->epochs_done(op); });
-  }
-  for (auto& unit : units_) {
-    const std::lock_guard lock(unit->mutex());
-    unit->registry().forget_buffer(name);
-  }
+void ThreadNics::show_buffer(int pe, std::uint32_t number, std::uint64_t offset,
+                             std::uint64_t bytes) {
+  unit(pe).posts().show_buffer(number, offset, bytes);
 }
 
-void ThreadNics::post(int pe, const TriggerOperation& operation) {
-  require(pe >= 0 && pe < static_cast<int>(units_.size()),
-          "there is no PE " + std::to_string(pe) + " to post an operation with");
-  units_[static_cast<std::size_t>(pe)]->post(operation);
+std::uint32_t ThreadNics::epochs_done(int pe, std::uint32_t operation) {
+  return unit(pe).epochs_done(operation);
 }
 
-NicReport ThreadNics::stop() {
+NicReport ThreadNics::finish() {
+  end_posts();
   NicReport report;
   for (auto& unit : units_) unit->end();
   for (const auto& unit : units_) unit->add_to(report);
   return report;
 }
 
-const std::vector<Firing>& ThreadNics::firings(int pe) const {
-  return units_.at(static_cast<std::size_t>(pe))->firings();
-}
+const std::vector<Firing>& ThreadNics::firings(int pe) const { return unit(pe).firings(); }
 
 }  // namespace cpufree::nics

@@ -15,14 +15,17 @@ class ThreadNics : public Nics {
   explicit ThreadNics(const NicsConfig& config);
   ~ThreadNics() override;
 
-  void add_buffer(const std::string& name, std::uint64_t offset, std::uint64_t bytes) override;
-  void remove_buffer(const std::string& name) override;
-  void post(int pe, const TriggerOperation& operation) override;
-  NicReport stop() override;
   const std::vector<Firing>& firings(int pe) const override;
 
  private:
   class Unit;
+  Unit& unit(int pe) const { return *units_.at(static_cast<std::size_t>(pe)); }
+  bool hand_over(int pe, const TriggerOperation& operation) override;
+  void show_buffer(int pe, std::uint32_t number, std::uint64_t offset,
+                   std::uint64_t bytes) override;
+  std::uint32_t epochs_done(int pe, std::uint32_t operation) override;
+  NicReport finish() override;
+
   std::vector<std::unique_ptr<Unit>> units_;
 };
 

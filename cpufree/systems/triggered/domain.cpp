@@ -1,10 +1,13 @@
 #include "cpufree/systems/triggered/domain.hpp"
 
 #include <algorithm>
+#include <cstring>
 
+#include "cpufree/base/cores.hpp"
 #include "cpufree/base/error.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/systems/triggered/buffer_room.hpp"
 
 namespace cpufree::triggered {
 
@@ -88,11 +91,13 @@ struct Domain::Memory {
   SymmetricLayout layout;
   TriggerLayout triggers;
   Symmetric<std::byte> buffers;
+  BufferRoom room;
   cpu_threads::SymmetricHeaps heaps;
 
   explicit Memory(const DomainConfig& config)
       : triggers(layout, config.sizes),
         buffers(layout.reserve<std::byte>(config.bytes)),
+        room(buffers.offset, config.bytes),
         heaps(config.sizes.pes, layout.bytes()) {}
 };
 
@@ -113,8 +118,11 @@ std::string describe(const Outcome& outcome) {
 
 namespace {
 
-void check(const Step& step, const Program& program, const DomainConfig& config,
-           std::uint64_t begin) {
+nics::SuppliedPlaces supplied_by(const Step& step) {
+  return {step.tag, step.fields, {step.bytes[0], step.bytes[1]}};
+}
+
+void check(const Step& step, const Program& program, const DomainConfig& config, nics::Nics& nics) {
   const TriggerSizes& s = config.sizes;
   require(step.pe >= 0 && step.pe < s.pes, "there is no PE " + std::to_string(step.pe));
   const bool triggers = step.kind == Step::Kind::trigger || step.kind == Step::Kind::wait_done;
@@ -123,15 +131,15 @@ void check(const Step& step, const Program& program, const DomainConfig& config,
               std::to_string(s.operations - 1));
   require(step.kind != Step::Kind::wait_signal || (step.number >= 0 && step.number < s.signals),
           "there is no signal " + std::to_string(step.number));
+  if (step.kind == Step::Kind::trigger && step.fields.given != 0U)
+    nics.check_supplied(step.pe, supplied_by(step));
   if (step.kind > Step::Kind::add) return;
-  const auto inside = [&](std::uint64_t place) {
-    const std::uint64_t bytes = config.bytes;
-    const auto need = static_cast<std::uint64_t>(step.count) * sizeof(double);
-    return step.count >= 0 && place >= begin && need <= bytes && place - begin <= bytes - need &&
-           place % sizeof(double) == 0;
-  };
-  require(inside(step.place) && (step.kind == Step::Kind::store || inside(step.from)),
-          "a step of a program reaches outside of the domain's buffers");
+  require(step.count >= 0 && step.place % sizeof(double) == 0 && step.from % sizeof(double) == 0,
+          "a step of a program names no values");
+  const auto bytes = static_cast<std::uint64_t>(step.count) * sizeof(double);
+  nics.require_in_buffer("what a step of a program writes", step.place, bytes);
+  if (step.kind != Step::Kind::store)
+    nics.require_in_buffer("what a step of a program reads", step.from, bytes);
   require(step.kind != Step::Kind::store ||
               (step.first >= 0 && static_cast<std::size_t>(step.first) <= program.values.size() &&
                static_cast<std::size_t>(step.count) <=
@@ -141,12 +149,16 @@ void check(const Step& step, const Program& program, const DomainConfig& config,
 
 }  // namespace
 
-void check(const Program& program, const DomainConfig& config, std::uint64_t begin) {
+void check(const Program& program, const DomainConfig& config, nics::Nics& nics) {
   const auto blocks = static_cast<std::size_t>(config.sizes.pes * config.sizes.blocks);
   require(program.blocks.size() == blocks,
           "a program has steps for each of " + std::to_string(blocks) + " blocks");
   for (const auto& steps : program.blocks)
-    for (const Step& step : steps) check(step, program, config, begin);
+    for (const Step& step : steps) check(step, program, config, nics);
+  for (const auto& steps : program.blocks)
+    for (const Step& step : steps)
+      if (step.kind == Step::Kind::trigger && step.fields.given != 0U)
+        nics.remember(step.pe, supplied_by(step));
 }
 
 void check(const TriggerSizes& s) {
@@ -157,9 +169,25 @@ void check(const TriggerSizes& s) {
   require(s.signals >= 0, "the number of signals is negative");
 }
 
+void check_cores(int pes, int blocks) {
+  // Each NIC looks at the rings of all blocks in turn. At twice as many the threads of NICs leave
+  // no time for those that trigger: 512 PEs of a block take minutes on two cores, 256 half a
+  // second.
+  constexpr std::int64_t kRings = std::int64_t{1} << 15;  // a core
+  const std::int64_t limit = kRings * available_cores();
+  const std::int64_t rings = std::int64_t{pes} * blocks;
+  require(rings <= limit && rings * pes <= limit,
+          "a domain of " + std::to_string(pes) + " PEs with " + std::to_string(blocks) +
+              (blocks == 1 ? " block" : " blocks") + " each is too large for the " +
+              std::to_string(available_cores()) +
+              " cores of this machine, whose NICs look at the blocks of all PEs: PEs times PEs " +
+              "times blocks are at most " + std::to_string(limit));
+}
+
 Domain::Domain(const DomainConfig& config, const MakeNics& make) : config_(config) {
   const TriggerSizes& s = config.sizes;
   check(s);
+  check_cores(s.pes, s.blocks);
   memory_ = std::make_unique<Memory>(config);
   nics::NicsConfig nics;
   nics.layout = &memory_->triggers;
@@ -175,14 +203,18 @@ Domain::Domain(const DomainConfig& config, const MakeNics& make) : config_(confi
 Domain::~Domain() = default;
 
 std::uint64_t Domain::add_buffer(const std::string& name, std::uint64_t bytes) {
-  require(bytes <= config_.bytes - used_,
-          "buffer '" + name + "' of " + std::to_string(bytes) +
-              " bytes does not fit: " + std::to_string(config_.bytes - used_) + " of " +
-              std::to_string(config_.bytes) + " bytes are left; give the domain more");
-  const std::uint64_t offset = memory_->buffers.offset + used_;
+  const std::uint64_t offset = memory_->room.find(name, bytes);
   nics_->add_buffer(name, offset, bytes);
-  used_ = std::min(config_.bytes, used_ + (bytes + 255) / 256 * 256);
+  const bool used = memory_->room.used_before(offset);
+  memory_->room.take(name, offset, bytes);
+  for (int pe = 0; used && pe < config_.sizes.pes; ++pe)
+    std::memset(memory_->heaps.base(pe) + offset, 0, bytes);
   return offset;
+}
+
+void Domain::remove_buffer(const std::string& name) {
+  nics_->remove_buffer(name);
+  memory_->room.give_back(name);
 }
 
 std::byte* Domain::memory(int pe, std::uint64_t offset) const {
@@ -192,7 +224,7 @@ std::byte* Domain::memory(int pe, std::uint64_t offset) const {
 
 Outcome Domain::run(const Program& program, const std::function<void()>& look) {
   require(!closed_, "the domain is closed: its NICs have ended");
-  check(program, config_, memory_->buffers.offset);
+  check(program, config_, *nics_);
   const TriggerSizes& s = config_.sizes;
   cpu_threads::LaunchConfig config;
   config.pes = s.pes;

@@ -44,6 +44,7 @@ struct Step {
   std::uint64_t from = 0;
   std::int64_t first = 0;
   std::int64_t count = 0;
+  std::uint64_t bytes[2] = {};  // of a trigger: of the source and the target that it supplies
 };
 
 // The programs of a launch: steps of block b of PE q at q * blocks + b.
@@ -69,10 +70,13 @@ struct Outcome {
 // What became of waits, and why: a line each.
 std::string describe(const Outcome& outcome);
 
-// Throws InvalidInput where a program has no sense in a domain whose buffers begin at `begin`.
-void check(const Program& program, const DomainConfig& config, std::uint64_t begin);
+// Throws InvalidInput where a program has no sense with these NICs, whose buffers and operations it
+// names; they remember what its triggers will supply.
+void check(const Program& program, const DomainConfig& config, nics::Nics& nics);
 // The same for the sizes of a domain.
 void check(const TriggerSizes& sizes);
+// The same for what the cores of this machine can serve, where PEs are groups of CPU threads.
+void check_cores(int pes, int blocks);
 
 class Domain {
  public:
@@ -81,10 +85,10 @@ class Domain {
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
 
-  // Reserves and registers `bytes` on all PEs; returns the offset. Throws InvalidInput where there
-  // is no such room.
+  // Reserves and registers `bytes` of zeros on all PEs; returns the offset. Throws InvalidInput
+  // where there is no such room.
   std::uint64_t add_buffer(const std::string& name, std::uint64_t bytes);
-  void remove_buffer(const std::string& name) { nics_->remove_buffer(name); }
+  void remove_buffer(const std::string& name);
   std::byte* memory(int pe, std::uint64_t offset) const;
 
   void post(int pe, const TriggerOperation& operation) { nics_->post(pe, operation); }
@@ -106,7 +110,6 @@ class Domain {
   std::unique_ptr<nics::Nics> nics_;
   std::vector<Epoch> sent_;   // packets of block (q, b) to NIC n: at (q * blocks + b) * pes + n
   std::vector<Epoch> taken_;  // entries of the queue from q that PE p has read: at p * pes + q
-  std::uint64_t used_ = 0;
   bool closed_ = false;
   nics::NicReport report_;
 };

@@ -148,6 +148,7 @@ double jacobi(const JacobiRun& run, T* u, const MakeNics& make, const std::funct
   require(run.rows - 2 >= std::int64_t{run.pes} * run.blocks,
           "the grid has " + std::to_string(run.rows - 2) + " inner rows for " +
               std::to_string(run.pes * run.blocks) + " blocks: take fewer, or more rows");
+  if (run.way == JacobiWay::triggered) check_cores(run.pes, run.blocks);
   Strips<T> strips(run);
   strips.fill(u);
   const double seconds =

@@ -26,7 +26,8 @@ struct JacobiRun {
 
 // Replaces `u`, rows x columns, by the values after the iterations; its border stays. Returns the
 // seconds of the iterations. `look` as in Domain::run. Throws InvalidInput where the grid has fewer
-// inner rows than there are blocks, EngineError where a wait is given up.
+// inner rows than there are blocks, or there are more than NICs can serve, EngineError where a wait
+// is given up.
 template <class T>
 double jacobi(const JacobiRun& run, T* u, const MakeNics& make, const std::function<void()>& look);
 

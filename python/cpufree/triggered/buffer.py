@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +20,51 @@ BYTES = 8  # of a value
 
 @dataclass(frozen=True)
 class Place:
-    """`count` values of a buffer from value `start` on."""
+    """`count` values of a buffer from value `start` on.
+
+    Raises InvalidInputError where they are not all in the buffer.
+    """
 
     buffer: Buffer
     start: int
     count: int
 
+    def __post_init__(self) -> None:
+        for name in ("start", "count"):
+            try:
+                whole = index(getattr(self, name))
+            except TypeError:
+                raise InvalidInputError(
+                    f"{name} is {getattr(self, name)!r}; places are given in whole numbers"
+                ) from None
+            object.__setattr__(self, name, whole)
+        start, count, size = self.start, self.count, self.buffer.size
+        if start < 0 or count < 0 or start + count > size:
+            raise InvalidInputError(
+                f"values {start} to {start + count} lie outside of buffer '{self.buffer.name}', "
+                f"which has {size}"
+            )
+
     @property
     def offset(self) -> int:
         """Where it begins in symmetric memory, in bytes."""
         return self.buffer.offset + self.start * BYTES
+
+    @property
+    def bytes(self) -> int:
+        """How many it has."""
+        return self.count * BYTES
+
+    def overlaps(self, other: Place) -> bool:
+        """Return whether the two have values in common, on the same PE."""
+        return (
+            self.buffer is other.buffer
+            and self.start < other.start + other.count
+            and other.start < self.start + self.count
+        )
+
+    def __str__(self) -> str:
+        return f"values {self.start} to {self.start + self.count} of buffer '{self.buffer.name}'"
 
     def on(self, pe: int) -> npt.NDArray[np.float64]:
         """Return the values on PE `pe`: a view, which kernels and NICs write to; on GPUs a copy."""
@@ -74,30 +110,39 @@ class Buffer:
 
     def at(self, start: int, count: int) -> Place:
         """Return `count` values from value `start` on."""
-        if start < 0 or count < 0 or start + count > self.size:
-            raise InvalidInputError(
-                f"values {start} to {start + count} lie outside of buffer '{self.name}', "
-                f"which has {self.size}"
-            )
         return Place(self, start, count)
 
     def free(self) -> None:
-        """Take the buffer back: operations that come later must not name it.
+        """Give the buffer's memory back to the domain: later buffers may lie there.
 
-        Raises InvalidInputError where an operation that has not fired names it.
+        What comes later must not name it. Arrays that `on` has returned are not to be used any
+        more: they show what lies there now.
+
+        Raises InvalidInputError where an operation that has not fired names it, or a trigger of
+        one.
         """
         if not self.freed:
             self._domain.remove_buffer(self.name)
         self.freed = True
 
+    def require_usable(self, domain: Domain | GpuDomain, who: str) -> None:
+        """Raise InvalidInputError where it belongs to another domain, or has been freed."""
+        if self._domain is not domain:
+            raise InvalidInputError(f"{who}: buffer '{self.name}' belongs to another domain")
+        if self.freed:
+            raise InvalidInputError(f"{who}: buffer '{self.name}' has been freed")
+
     def __repr__(self) -> str:
         return f"Buffer({self.name!r}, {self.size} values)"
 
 
-def as_place(what: Any) -> Place:
-    """Return a buffer or a place as a place."""
+def as_place(what: Any, domain: Domain | GpuDomain, who: str) -> Place:
+    """Return a buffer or a place of `domain` as a place; `who` begins what errors say."""
     if isinstance(what, Buffer):
-        return what.at(0, what.size)
-    if isinstance(what, Place):
-        return what
-    raise InvalidInputError(f"a buffer or a part of one is needed, not {type(what).__name__}")
+        what = what.at(0, what.size)
+    if not isinstance(what, Place):
+        raise InvalidInputError(
+            f"{who}: a buffer or a part of one is needed, not {type(what).__name__}"
+        )
+    what.buffer.require_usable(domain, who)
+    return what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.errors import InvalidInputError, WaitTimeoutError
-from cpufree.triggered.buffer import BYTES, Buffer, Place, as_place
+from cpufree.errors import CpufreeWarning, InvalidInputError, WaitTimeoutError
+from cpufree.triggered.buffer import Buffer, Place, as_place
 from cpufree.triggered.extension import (
     BACK_ENDS,
     GPU_BACK_ENDS,
@@ -44,7 +45,8 @@ class Domain:
 
     After LeBeane, Hamidouche, Benton, Breternitz, Reinhardt, John (2017), GPU Triggered Networking
     for Intra-Kernel Communications. Operations may be posted before, while or after programs
-    trigger them.
+    trigger them. At the end of `with`, triggers that did not fit are a TriggerError, and operations
+    that never fired a CpufreeWarning.
 
     Parameters
     ----------
@@ -124,6 +126,7 @@ class Domain:
             "signals": signals,
             "bytes": memory,
         }
+        self._ended = False
         self._core: Any
         if gpus is None:
             name = back_end or BACK_ENDS[0]
@@ -189,11 +192,7 @@ class Domain:
             or of different sizes, or a PE or signal does not exist.
         """
         names = list(open)
-        first, there = as_place(source), as_place(target)
-        if first.count != there.count:
-            raise InvalidInputError(
-                f"tag {tag}: source has {first.count} values and target {there.count}"
-            )
+        first, there = self._places(tag, source, target)
         self._post(
             pe,
             to,
@@ -228,14 +227,21 @@ class Domain:
 
         The parameters are those of `put`; the signal tells `origin` that its values were read.
         """
-        first, there = as_place(source), as_place(target)
+        first, there = self._places(tag, source, target)
+        self._post(
+            pe, origin, True, tag, first, there, threshold, epoch, epochs, slots, signal, False, []
+        )
+
+    def _places(
+        self, tag: int, source: Buffer | Place, target: Buffer | Place
+    ) -> tuple[Place, Place]:
+        first = as_place(source, self._core, f"tag {tag}, source")
+        there = as_place(target, self._core, f"tag {tag}, target")
         if first.count != there.count:
             raise InvalidInputError(
                 f"tag {tag}: source has {first.count} values and target {there.count}"
             )
-        self._post(
-            pe, origin, True, tag, first, there, threshold, epoch, epochs, slots, signal, False, []
-        )
+        return first, there
 
     def _post(
         self,
@@ -264,7 +270,7 @@ class Domain:
                 f"tag {tag}: epochs is {epochs} and threshold {threshold}; epochs are 1 to "
                 "4294967295, thresholds 0 to 2147483647"
             )
-        size = source.count * BYTES
+        size = source.bytes
         operation = {
             "tag": tag,
             "epoch": epoch,
@@ -286,14 +292,17 @@ class Domain:
 
     def program(self) -> Program:
         """Return an empty program for `run`."""
-        return Program(self.pes, self.blocks)
+        return Program(self._core, self.pes, self.blocks)
 
     def run(self, program: Program) -> Run:
         """Launch a kernel on every PE that runs the program; return when all have ended.
 
         Raises WaitTimeoutError where a wait is given up: it says what the NICs had seen, and the
-        domain is closed.
+        domain is closed. Raises InvalidInputError, before the launch, where the program is of
+        another domain, names a buffer that has been freed, or supplies what does not fit the
+        operation that has been posted.
         """
+        program.require_runs_in(self._core)
         outcome = self._core.run(program.rows(), program.values())
         if outcome["waits"]:
             raise WaitTimeoutError(
@@ -314,6 +323,7 @@ class Domain:
 
     def close(self) -> Report:
         """End the NICs; what has not fired never will, and is in the report."""
+        self._ended = True
         return report_of(self._core.close())
 
     def __enter__(self) -> Domain:
@@ -325,6 +335,11 @@ class Domain:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        told = self._ended  # who closes it has the report
         report = self.close()
-        if kind is None:
-            report.check()
+        if kind is not None:
+            return
+        report.check()
+        if report.waiting and not told:
+            text = "a domain has ended before all of its operations fired" + report.text
+            warnings.warn(text, CpufreeWarning, stacklevel=2)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from cpufree.errors import InvalidInputError
 from cpufree.triggered.buffer import Buffer, Place, as_place
 
+if TYPE_CHECKING:
+    from cpufree._triggered import Domain
+    from cpufree._triggered_gpu import Domain as GpuDomain
+
 # As in cpufree/systems/triggered/domain.hpp.
 _STORE, _COPY, _ADD, _TRIGGER, _WAIT_DONE, _WAIT_SIGNAL, _NEXT_ARRIVAL = range(7)
-_COLUMNS = 13
+_COLUMNS = 15
 FIELDS = ("source", "target", "pe")  # that dynamic triggers supply
 
 
 class BlockProgram:
     """The steps of one block. Each method adds one and returns the program."""
 
-    def __init__(self, program: Program, pe: int) -> None:
+    def __init__(self, program: Program, pe: int, block: int) -> None:
         self._program = program
         self._pe = pe
+        self._who = f"block {block} of PE {pe}"
         self._rows: list[list[int]] = []
 
     def store(self, place: Buffer | Place, values: npt.ArrayLike) -> BlockProgram:
         """Write values to memory of the own PE; one value fills the place."""
-        where = as_place(place)
+        where = self._place(place, "store")
         array = np.asarray(values, np.float64)
         if array.ndim > 1 or array.size not in (1, where.count):
-            raise InvalidInputError(f"{array.size} values do not fit a place of {where.count}")
+            raise InvalidInputError(
+                f"{self._who}, store: {array.size} values do not fit {where}, {where.count}"
+            )
         first = self._program.keep(np.broadcast_to(array.ravel(), where.count))
         return self._add(_STORE, place=where.offset, first=first, count=where.count)
 
@@ -52,15 +62,29 @@ class BlockProgram:
         """Trigger a tag once, after all that the block has stored.
 
         `nic` is the PE whose NIC is triggered, the own one by default. `source`, `target` and `pe`
-        are for operations that leave them open.
+        are for operations that leave them open; places are of the operation's size.
+
+        Raises InvalidInputError where a place belongs to another domain or to a buffer that has
+        been freed, or a PE does not exist. `Domain.run` compares places with the operation if that
+        has been posted, `Domain.put` if it is posted later; what nobody has compared the NIC does,
+        and a TriggerError says so when the domain ends.
         """
-        values = [0 if source is None else source.offset, 0 if target is None else target.offset]
+        who = f"trigger of tag {tag}, epoch {epoch}"
+        places = [
+            None if given is None else self._place(given, f"{who}, {name}")
+            for name, given in (("source", source), ("target", target))
+        ]
         given = sum(1 << k for k, f in enumerate((source, target, pe)) if f is not None)
         return self._add(
             _TRIGGER,
             tag=(tag, epoch),
-            fields=[given, *values, pe or 0],
-            pe=self._pe if nic is None else nic,
+            fields=[
+                given,
+                *(0 if place is None else place.offset for place in places),
+                0 if pe is None else self._pe_there(pe, who),
+            ],
+            pe=self._pe if nic is None else self._pe_there(nic, who),
+            sizes=[0 if place is None else place.bytes for place in places],
         )
 
     def wait_done(self, tag: int, epoch: int = 0) -> BlockProgram:
@@ -69,21 +93,39 @@ class BlockProgram:
 
     def wait_signal(self, signal: int, epoch: int = 0, *, origin: int = 0) -> BlockProgram:
         """Wait for the signal with which the NIC of PE `origin` ends epoch `epoch`."""
-        return self._add(_WAIT_SIGNAL, tag=(0, epoch), pe=origin, number=signal)
+        there = self._pe_there(origin, "wait_signal")
+        return self._add(_WAIT_SIGNAL, tag=(0, epoch), pe=there, number=signal)
 
     def next_arrival(self, origin: int) -> BlockProgram:
         """Wait for the next operation of PE `origin`'s NIC that reports here; one block does."""
-        return self._add(_NEXT_ARRIVAL, pe=origin)
+        return self._add(_NEXT_ARRIVAL, pe=self._pe_there(origin, "next_arrival"))
 
     def rows(self) -> npt.NDArray[np.int64]:
         """Return the steps as the core takes them."""
         return np.array(self._rows, np.int64).reshape(-1, _COLUMNS)
 
     def _move(self, kind: int, source: Buffer | Place, target: Buffer | Place) -> BlockProgram:
-        first, to = as_place(source), as_place(target)
+        name = "copy" if kind == _COPY else "add"
+        first, to = self._place(source, f"{name}, source"), self._place(target, f"{name}, target")
         if first.count != to.count:
-            raise InvalidInputError(f"{first.count} values do not fit a place of {to.count}")
+            raise InvalidInputError(
+                f"{self._who}, {name}: {first.count} values do not fit {to}, {to.count}"
+            )
+        if first.start != to.start and first.overlaps(to):
+            raise InvalidInputError(
+                f"{self._who}, {name}: the source, {first}, overlaps the target, {to}"
+            )
         return self._add(kind, place=to.offset, origin=first.offset, count=to.count)
+
+    def _place(self, what: Buffer | Place, step: str) -> Place:
+        return self._program.place(what, f"{self._who}, {step}")
+
+    def _pe_there(self, pe: int, step: str) -> int:
+        if not 0 <= pe < self._program.pes:
+            raise InvalidInputError(
+                f"{self._who}, {step}: there is no PE {pe}; there are {self._program.pes}"
+            )
+        return pe
 
     def _add(
         self,
@@ -97,23 +139,26 @@ class BlockProgram:
         origin: int = 0,
         first: int = 0,
         count: int = 0,
+        sizes: Sequence[int] = (0, 0),
     ) -> BlockProgram:
         if min(tag) < 0 or max(tag) >= 1 << 32:
             raise InvalidInputError(f"tag {tag[0]}, epoch {tag[1]}: both are 0 to 4294967295")
-        row = [kind, *tag, *(fields or [0, 0, 0, 0]), pe, number, place, origin, first, count]
-        self._rows.append(row)
+        where = [pe, number, place, origin, first, count]
+        self._rows.append([kind, *tag, *(fields or [0, 0, 0, 0]), *where, *sizes])
         return self
 
 
 class Program:
     """The steps of all blocks of all PEs, for `Domain.run`. Made by `Domain.program`."""
 
-    def __init__(self, pes: int, blocks: int) -> None:
+    def __init__(self, domain: Domain | GpuDomain, pes: int, blocks: int) -> None:
+        self._domain = domain
+        self._buffers: dict[Buffer, str] = {}  # and who names each first
         self.pes = pes
         self.blocks = blocks
         self._values: list[npt.NDArray[np.float64]] = []
         self._count = 0
-        self._blocks = [BlockProgram(self, pe) for pe in range(pes) for _ in range(blocks)]
+        self._blocks = [BlockProgram(self, pe, b) for pe in range(pes) for b in range(blocks)]
 
     def block(self, pe: int, block: int = 0) -> BlockProgram:
         """Return the program of one block, to which steps are added."""
@@ -122,6 +167,19 @@ class Program:
                 f"there is no block {block} of PE {pe}: {self.pes} PEs of {self.blocks}"
             )
         return self._blocks[pe * self.blocks + block]
+
+    def place(self, what: Buffer | Place, who: str) -> Place:
+        """Return a place that step `who` names; remember its buffer."""
+        place = as_place(what, self._domain, who)
+        self._buffers.setdefault(place.buffer, who)
+        return place
+
+    def require_runs_in(self, domain: Domain | GpuDomain) -> None:
+        """Raise InvalidInputError where it is of another domain, or names a freed buffer."""
+        if self._domain is not domain:
+            raise InvalidInputError("the program was made by another domain")
+        for buffer, who in self._buffers.items():
+            buffer.require_usable(domain, who)
 
     def keep(self, values: npt.NDArray[np.float64]) -> int:
         """Keep values for a step; return the number of the first."""

@@ -57,7 +57,11 @@ struct Pair {
     for (std::uint64_t seed = 0; seed < schedules(); ++seed) {
       wrong = received = 0;
       const bool ended = rig.run(
-          seed, [&](auto& host, int me) { me == pe ? host.post(operation) : true; },
+          seed,
+          [&](auto& host, int me) {
+            host.show_buffer(0, target.offset, kRounds * kValues * sizeof(double));
+            if (me == pe) host.post(operation);
+          },
           [&](WeakPort& port, const TriggerBoard& board) {
             port.pe() == 0 ? first(port, board) : second(port, board);
           },

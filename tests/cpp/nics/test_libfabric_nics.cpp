@@ -2,6 +2,7 @@
 // scripts and programs as for every back end.
 #include "cpufree/nics/libfabric/nics.hpp"
 #include "nics_rig.hpp"
+#include "wrong_places.hpp"
 
 using namespace cpufree;
 using namespace nics_rig;
@@ -30,6 +31,10 @@ TEST(puts_over_loopback_deliver_every_payload) {
 
 TEST(get_over_loopback_brings_what_another_pe_has) {
   for_each_way([](auto make) { check_get(make); });
+}
+
+TEST(wrong_places_are_refused_and_no_byte_changes) {
+  for_each_way([](auto make) { wrong_places::check_wrong_places(make, 200, true); });
 }
 
 TEST(operations_that_never_fired_do_not_keep_the_provider) {

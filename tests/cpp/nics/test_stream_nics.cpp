@@ -244,6 +244,24 @@ TEST(proxy_delivers_every_payload_of_a_long_run) {
   CHECK_EQ(wrong_in_ring("proxy", 2, 200 / kLess), 0);
 }
 
+TEST(proxy_refuses_a_place_outside_of_all_buffers) {
+  Rig rig("proxy", {2, 1, 8, 4, 1}, 8);
+  TriggerOperation put;
+  put.pe = 1;
+  put.source = rig.source.offset;
+  put.bytes = 8 * sizeof(double);
+  put.open = TriggerFields::target;
+  rig.nics->post(0, put);
+  rig.source_of(0)[7] = 5.0;
+  Block block(rig, 0, 0);
+  block.trigger({0, 0}, {TriggerFields::target, {0, rig.target.offset + 8}});
+  const std::string text = describe(rig.nics->stop());
+  CHECK(contains(text,
+                 "tag 0, epoch 0: not carried out: the target that a trigger supplies is "
+                 "bytes 8 to 72 of buffer 'target', which has 64"));
+  CHECK_EQ(rig.target_of(1)[7], 0.0);
+}
+
 TEST(signals_are_copied_where_streams_write_no_words_of_other_devices) {
   host_gpu::Settings settings;
   settings.peer_words = false;

@@ -2,6 +2,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/nics/thread/nics.hpp"
 #include "nics_rig.hpp"
+#include "wrong_places.hpp"
 
 using namespace cpufree;
 using namespace nics_rig;
@@ -65,6 +66,10 @@ TEST(puts_in_a_ring_deliver_every_payload) {
 TEST(get_brings_what_another_pe_has) { check_get(make); }
 
 TEST(no_trigger_of_many_threads_is_lost) { check_no_trigger_is_lost(make, 64, 3000 / kLess); }
+
+TEST(wrong_places_are_refused_and_no_byte_outside_of_right_ones_changes) {
+  wrong_places::check_wrong_places(make, 10000 / kLess, false);
+}
 
 TEST(hang_report_names_tag_epoch_and_counts) {
   Fixture f;
@@ -137,6 +142,48 @@ TEST(source_that_overlaps_its_target_is_refused) {
   f.put.bytes = 4 * sizeof(double);
   f.put.target = f.put.source + 3 * sizeof(double);
   CHECK(contains(f.refusal(), "source and target overlap on PE 0"));
+}
+
+TEST(slots_that_run_into_another_buffer_are_refused) {
+  Fixture f;
+  f.put.bytes = 4 * sizeof(double);
+  f.put.target_step = f.memory.target.offset - f.memory.source.offset;
+  f.put.target = f.memory.source.offset;
+  f.put.source = f.memory.target.offset;
+  f.put.slots = 2;
+  CHECK(contains(f.refusal(), "the target of slot 1 is bytes 0 to 32 of buffer 'target'"));
+}
+
+TEST(buffer_that_a_trigger_names_cannot_be_freed_until_it_fires) {
+  Fixture f;
+  nics::SuppliedPlaces supplied{
+      {7, 0}, {TriggerFields::target, {0, f.memory.target.offset}}, {0, 64}};
+  f.nics->check_supplied(0, supplied);
+  f.nics->remember(0, supplied);
+  const std::string text = message_of([&] { f.nics->remove_buffer("target"); });
+  CHECK(contains(text, "buffer 'target' cannot be freed: a trigger of tag 7, epoch 0 names it"));
+  CHECK_EQ(message_of([&] { f.nics->remove_buffer("source"); }), "nothing was thrown");
+}
+
+TEST(post_that_does_not_fit_what_a_trigger_has_supplied_is_refused) {
+  Fixture f;
+  f.nics->remember(0, {{7, 0}, {TriggerFields::target, {0, f.memory.target.offset + 8}}, {0, 56}});
+  f.put.open = TriggerFields::target;
+  CHECK(contains(f.refusal(),
+                 "tag 7, epoch 0: a trigger names as its target bytes 8 to 64 of buffer 'target', "
+                 "which has 64, and the operation moves 64"));
+}
+
+TEST(more_buffers_than_a_nic_knows_are_refused) {
+  Memory memory({1, 1, 8, 1, 1}, 256);
+  const std::unique_ptr<Nics> nics = make(memory.config());
+  for (std::uint32_t k = 0; k < kTriggerBuffers; ++k)
+    nics->add_buffer("b" + std::to_string(k), memory.source.offset + k, 1);
+  const std::string text =
+      message_of([&] { nics->add_buffer("more", memory.source.offset + kTriggerBuffers, 1); });
+  CHECK(contains(text, "buffer 'more' is one too many: a NIC knows 1024 at a time"));
+  nics->remove_buffer("b7");
+  nics->add_buffer("more", memory.source.offset + kTriggerBuffers, 1);
 }
 
 TEST(buffers_that_overlap_are_refused) {

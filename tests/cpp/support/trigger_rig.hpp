@@ -190,8 +190,8 @@ struct Rig {
     tables[pe] =
         std::make_unique<TriggerTable>(TriggerTable::Memory{entries.data(), over.data()},
                                        TriggerTable::Limits{board.operations, early, live});
-    TriggerNic<WeakPort, WordMover> nic(port, board, *tables[pe],
-                                        {rings.data(), queued.data(), layout.bytes()}, movers[pe]);
+    TriggerNic<WeakPort, WordMover> nic(port, board, *tables[pe], {rings.data(), queued.data()},
+                                        movers[pe]);
     nic.run();
     // The table's memory ends here; what is asked of it afterwards are its faults.
     for (int k = 0; k < tables[pe]->size(); ++k)

@@ -46,7 +46,7 @@ inline cpufree::TriggerOperation operation_of(const rules::TriggerPost& post) {
 }
 
 inline void add(rules::TriggerOutcome& outcome, const cpufree::TriggerFault& fault) {
-  if (fault.kind == cpufree::TriggerFault::Kind::refused)
+  if (fault.refused())
     outcome.refused.push_back(tag_of(fault.tag));
   else
     outcome.strays[tag_of(fault.tag)] += fault.count;

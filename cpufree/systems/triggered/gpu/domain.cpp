@@ -1,8 +1,8 @@
 #include "cpufree/systems/triggered/gpu/domain.hpp"
 
-#include <algorithm>
 #include <chrono>
 
+#include "cpufree/systems/triggered/buffer_room.hpp"
 #include "cpufree/systems/triggered/gpu/rig.hpp"
 
 namespace cpufree::triggered {
@@ -19,6 +19,7 @@ std::size_t at(std::int64_t k) { return static_cast<std::size_t>(k); }
 struct GpuDomain::Machine {
   GpuRig rig;
   Symmetric<std::byte> buffers;
+  BufferRoom room;
   std::vector<gpu::DeviceArray<Step>> steps;
   std::vector<gpu::DeviceArray<std::int64_t>> first;
   std::vector<gpu::DeviceArray<double>> values;
@@ -28,7 +29,8 @@ struct GpuDomain::Machine {
 
   Machine(const DomainConfig& config, const std::vector<int>& devices, const std::string& back_end)
       : rig(devices, config.sizes, config.wait_limit),
-        buffers(rig.layout.reserve<std::byte>(config.bytes)) {
+        buffers(rig.layout.reserve<std::byte>(config.bytes)),
+        room(buffers.offset, config.bytes) {
     rig.options.times = config.times;
     rig.allocate();
     for (const int device : devices) {
@@ -59,17 +61,19 @@ GpuDomain::GpuDomain(const DomainConfig& config, const std::vector<int>& devices
 GpuDomain::~GpuDomain() { machine_->rig.nics.reset(); }
 
 std::uint64_t GpuDomain::add_buffer(const std::string& name, std::uint64_t bytes) {
-  require(bytes <= config_.bytes - used_,
-          "buffer '" + name + "' of " + std::to_string(bytes) +
-              " bytes does not fit: " + std::to_string(config_.bytes - used_) + " of " +
-              std::to_string(config_.bytes) + " bytes are left; give the domain more");
-  const std::uint64_t offset = machine_->buffers.offset + used_;
+  const std::uint64_t offset = machine_->room.find(name, bytes);
   machine_->rig.nics->add_buffer(name, offset, bytes);
-  used_ = std::min(config_.bytes, used_ + (bytes + 255) / 256 * 256);
+  const bool used = machine_->room.used_before(offset);
+  machine_->room.take(name, offset, bytes);
+  const std::vector<double> zeros(used ? bytes / sizeof(double) : 0);
+  for (int pe = 0; pe < config_.sizes.pes; ++pe) write(pe, offset, zeros.data(), zeros.size());
   return offset;
 }
 
-void GpuDomain::remove_buffer(const std::string& name) { machine_->rig.nics->remove_buffer(name); }
+void GpuDomain::remove_buffer(const std::string& name) {
+  machine_->rig.nics->remove_buffer(name);
+  machine_->room.give_back(name);
+}
 
 std::vector<std::uint8_t> GpuDomain::read(int pe, std::uint64_t offset, std::size_t bytes) const {
   require(pe >= 0 && pe < config_.sizes.pes, "there is no PE " + std::to_string(pe));
@@ -147,7 +151,7 @@ std::vector<LostWait> GpuDomain::lost_waits() const {
 
 Outcome GpuDomain::run(const Program& program, const std::function<void()>& look) {
   require(!closed_, "the domain is closed: its NICs have ended");
-  check(program, config_, machine_->buffers.offset);
+  check(program, config_, *machine_->rig.nics);
   upload(program);
   Machine& m = *machine_;
   const auto start = std::chrono::steady_clock::now();

@@ -43,7 +43,6 @@ class GpuDomain {
 
   DomainConfig config_;
   std::unique_ptr<Machine> machine_;
-  std::uint64_t used_ = 0;
   bool closed_ = false;
   nics::NicReport report_;
 };

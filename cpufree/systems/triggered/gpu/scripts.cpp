@@ -134,7 +134,7 @@ class Replay {
     for (const auto& f : rig_.nics->firings(0))
       out.fired.push_back({tag_of(f.tag), fields_of(f.fields)});
     for (const auto& f : report.faults) {
-      if (f.fault.kind == TriggerFault::Kind::refused)
+      if (f.fault.refused())
         out.refused.push_back(tag_of(f.fault.tag));
       else
         out.strays[tag_of(f.fault.tag)] += f.fault.count;
