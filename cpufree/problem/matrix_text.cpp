@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -60,6 +62,8 @@ class Lines {
     const auto [last, error] = std::from_chars(first, end_, value);
     if (error != std::errc()) return false;
     at_ = last;
+    if constexpr (std::is_floating_point_v<T>)
+      if (at_ != end_ && !is_blank(*at_) && *at_ != '\n') return take_exponent(first, value);
     return true;
   }
   bool take_end() {
@@ -70,6 +74,27 @@ class Lines {
   }
 
  private:
+  // What Fortran prints after the digits: D for E, and no letter before three digits, as in
+  // 0.1-100. `first`: where the number begins.
+  template <class T>
+  bool take_exponent(const char* first, T& value) {
+    std::array<char, 64> text;
+    const char* const stop =
+        std::find_if(at_, end_, [](char c) { return is_blank(c) || c == '\n'; });
+    if (stop - first >= std::ssize(text)) return false;
+    const bool letter = *at_ == 'D' || *at_ == 'd';
+    if (!letter &&
+        !((*at_ == '-' || *at_ == '+') && stop - at_ == 4 && std::find(first, at_, '.') != at_))
+      return false;
+    char* end = std::copy(first, at_, text.data());
+    *end++ = 'E';
+    end = std::copy(at_ + (letter ? 1 : 0), stop, end);
+    const auto [last, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || last != end) return false;
+    at_ = stop;
+    return true;
+  }
+
   const char* at_;
   const char* end_;
 };

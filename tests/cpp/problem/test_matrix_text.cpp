@@ -48,11 +48,23 @@ TEST(whatever_else_a_line_holds_is_left_to_others) {
                            "\n",        "1 2 \n",
                            "1,2,3\n",   "1 2 1e\n",
                            "1 2 inf\n", "1 2 nan\n",
-                           "1 2 1D5\n", "1 2 1e999\n",
+                           "1 2 1D\n",  "1 2 1e999\n",
                            "-1 2 3\n",  "1 2 +-3\n",
                            "1 2 --3\n", "1 2 0x1p3\n",
                            "1.0 2 3\n", "% 1 2\n",
                            "1 2 .\n",   "1 99999999999999999999 1\n"})
+    CHECK_EQ(parse(text).count, -1);
+}
+
+TEST(exponents_are_read_as_fortran_prints_them) {
+  const Parsed found = parse("1 1 1.5D+05\n1 2 -25d-1\n1 3 0.1000-100\n1 4 .25+101\n");
+  CHECK_EQ(found.count, 4);
+  CHECK(found.val == std::vector<double>({1.5e5, -2.5, 0.1e-100, 0.25e101}));
+}
+
+TEST(signs_that_fortran_prints_nowhere_are_left_to_others) {
+  for (const char* text : {"1 2 1-100\n", "1 2 1.5-10\n", "1 2 1.5-1000\n", "1 2 1.5e5-100\n",
+                           "1 2 1.5-1.5\n", "1 2 1.5D+-5\n", "1 2 1.5DE5\n", "1 2 1.5-100x\n"})
     CHECK_EQ(parse(text).count, -1);
 }
 

@@ -3,13 +3,12 @@
 The formats: I. S. Duff, R. G. Grimes, J. G. Lewis, "Users' Guide for the Harwell-Boeing Sparse
 Matrix Collection", 1992, and "The Rutherford-Boeing Sparse Matrix Collection", 1997. SciPy's reader
 (as of 1.17) takes neither symmetric matrices, which positive definite ones are, nor numbers that
-have no blank between them, nor formats other than I and E.
+have no blank between them, nor formats other than I and E, nor groups in them.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,25 +19,11 @@ from numpy.typing import NDArray
 from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.io.files import MAX_LINE
+from cpufree.matrix.io.fortran import Format, formats_in, parse_format, with_exponents_of_c
 from cpufree.matrix.io.matrix_market import both_triangles
 from cpufree.matrix.problem import check_shape
 
-_FORMAT = re.compile(
-    r"\(\s*(?:(?P<scale>[+-]?\d+)P\s*,?\s*)?(?P<repeat>\d*)\s*(?P<kind>[IEDFG])\s*(?P<width>\d+)"
-    r"(?:\.(?P<digits>\d+)(?:E\d+)?)?\s*\)",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True)
-class _Format:
-    """A Fortran format: so many numbers on a line, each as many characters wide."""
-
-    repeat: int
-    width: int
-    whole: bool
-    implied_point: bool
-    """A number without a decimal point has one nevertheless."""
+_FROM_0 = "; these files count from 1, and this one seems to count from 0: add 1 to both"
 
 
 def read_harwell_boeing(path: Path) -> Any:
@@ -69,12 +54,13 @@ def read_harwell_boeing(path: Path) -> Any:
             values = np.ones(entries)
         else:
             values = cards.numbers(lines[2], entries, formats[2])
+    hint = _FROM_0 if starts[0] == -1 or (entries and indices.min() == -1) else ""
     if starts[0] != 0 or starts[-1] != entries or (starts[1:] < starts[:-1]).any():
-        raise FileFormatError(
-            f"{path}: damaged: the column pointers do not rise from 1 to {entries + 1}", path
-        )
+        why = f"the column pointers do not rise from 1 to {entries + 1}{hint}"
+        raise FileFormatError(f"{path}: damaged: {why}", path)
     if entries and not 0 <= indices.min() <= indices.max() < rows:
-        raise FileFormatError(f"{path}: damaged: row numbers are not all from 1 to {rows}", path)
+        why = f"row numbers are not all from 1 to {rows}{hint}"
+        raise FileFormatError(f"{path}: damaged: {why}", path)
     triplets = indices, np.repeat(np.arange(columns), np.diff(starts)), values
     if kind[1] == "S":
         triplets = both_triangles(path, *triplets)
@@ -101,21 +87,19 @@ def _check_kind(path: Path, kind: str) -> None:
         raise MatrixError(f"{path}: skew-symmetric (A = -A.T), so it is not positive definite")
 
 
-def _formats(cards: _Cards, count: int) -> list[_Format]:
+def _formats(cards: _Cards, count: int) -> list[Format]:
     """Return the formats of pointers, row numbers and values that the fourth line tells."""
     text = cards.line().decode("latin-1")
-    found: list[_Format] = []
-    for word in re.findall(r"\([^()]*\)", text)[:count]:
-        match = _FORMAT.fullmatch(word)
-        whole = match is not None and match["kind"].upper() == "I"
-        if match is None or (len(found) < 2 and not whole) or int(match["width"]) == 0:
-            raise cards.error(f"cannot read numbers in the Fortran format {word}")
-        if int(match["scale"] or 0) and match["kind"].upper() in "FG":
-            raise cards.error(f"cannot read numbers with the scale factor of {word}")
-        implied = not whole and int(match["digits"] or 0) > 0
-        found.append(_Format(int(match["repeat"] or 1), int(match["width"]), whole, implied))
-    if len(found) < count or not all(form.repeat for form in found):
+    words = formats_in(text)[:count]
+    if len(words) < count:
         raise cards.error(f"{count} Fortran formats expected, found {text[:60].strip()!r}")
+    found = []
+    for k, word in enumerate(words):
+        try:
+            found.append(parse_format(word, whole=k < 2))
+        except ValueError as error:
+            what = f"cannot read numbers in the Fortran format {word[:60]}: {error}"
+            raise cards.error(what) from None
     return found
 
 
@@ -146,31 +130,40 @@ class _Cards:
             raise self.error(f"{what} expected, all whole numbers; found {shown!r}")
         return [int(word) for word in words]
 
-    def numbers(self, lines: int, count: int, form: _Format) -> NDArray[Any]:
+    def numbers(self, lines: int, count: int, form: Format) -> NDArray[Any]:
         """Return the numbers on the next lines."""
-        if lines != -(-count // form.repeat):
+        if not form.free and lines != form.lines_of(count):
             raise self.error(
-                f"damaged: {count} numbers, {form.repeat} a line, do not take the {lines} lines "
-                "that the header promises"
+                f"damaged: {count} numbers, {len(form.later)} a line, do not take the {lines} "
+                "lines that the header promises"
             )
-        taken = []
+        taken, left = [], count
         for k in range(lines):
-            line, fields = self.line(), min(form.repeat, count - k * form.repeat)
-            # Fields may touch. Where blanks divide them, the width does not matter: SciPy's writer
-            # makes numbers of other widths than it says.
-            if len(line.split()) != fields:
-                if len(line) <= (fields - 1) * form.width:
-                    raise self.error(f"truncated: {fields} numbers expected")
-                places = range(0, fields * form.width, form.width)
-                line = b" ".join(line[at : at + form.width] for at in places)
-            taken.append(line)
+            fields = (form.later if k else form.first)[:left]
+            line = self.line()
+            taken.append(line if form.free else self._divided(line, fields))
+            left -= len(fields)
         text = b" ".join(taken)
-        if text.translate(None, b"0123456789 +-" if form.whole else b"0123456789 +-.EeDd"):
+        if not form.whole:
+            text = with_exponents_of_c(text)
+        if text.translate(None, b"0123456789 +-" if form.whole else b"0123456789 +-.Ee"):
             raise self.error(f"numbers expected on the {lines} lines before")
         if form.implied_point and text.count(b".") != count:
             raise self.error("a number on the lines before has no decimal point")
-        dtype = np.int64 if form.whole else np.float64
-        found = np.fromstring(text.translate(bytes.maketrans(b"Dd", b"EE")), dtype, sep=" ")
+        try:
+            found = np.fromstring(text, np.int64 if form.whole else np.float64, sep=" ")
+        except ValueError:
+            found = np.empty(0)
         if found.size != count:
             raise self.error(f"{count} numbers expected on the {lines} lines before")
         return found
+
+    def _divided(self, line: bytes, fields: tuple[tuple[int, int], ...]) -> bytes:
+        """Return the numbers of a line with blanks between: fields may touch."""
+        # Where blanks divide them, the width does not matter: SciPy's writer makes numbers of other
+        # widths than it says.
+        if len(line.split()) == len(fields):
+            return line
+        if len(line) <= fields[-1][0]:
+            raise self.error(f"truncated: {len(fields)} numbers expected")
+        return b" ".join(line[begin:end] for begin, end in fields)
