@@ -1,12 +1,13 @@
-"""Matrices in MATLAB's files of versions 5 to 7 (.mat).
+"""Matrices in MATLAB's files of versions 4 to 7 (.mat).
 
-The format: The MathWorks, "MAT-File Format". SciPy's reader (as of 1.17) crashes on a sparse matrix
-whose indices are damaged, so that what is needed here is read by NumPy alone: sparse and dense
-matrices, by themselves or in a structure.
+The format: The MathWorks, "MAT-File Format". Of versions 5 to 7 SciPy's reader (as of 1.17) crashes
+on a sparse matrix whose indices are damaged, so that what is needed here is read by NumPy alone:
+sparse and dense matrices, by themselves or in structures. Files of version 4 SciPy reads.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import zlib
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ _NUMBERS = {
 }
 _KINDS = {1: "cell", 2: "struct", 3: "object", 4: "char", 5: "sparse", 6: "double", 7: "single"}
 _STRUCT, _SPARSE, _DENSE = 2, 5, range(6, 16)
-_COMPLEX = 0x0800
+_COMPLEX, _LOGICAL = 0x0800, 0x0200
 _MOST_VARIABLES = 10_000
 _HEAD = 4096  # bytes of a compressed variable in which its name is found
 
@@ -43,6 +44,7 @@ class _Variable:
     name: str
     kind: int
     complex: bool
+    logical: bool
     shape: tuple[int, ...]
     parts: Iterator[tuple[int, memoryview]]
     """What follows the name."""
@@ -59,27 +61,30 @@ def read_mat(path: Path, name: str = "") -> Any:
 
     Args:
         path: the file.
-        name: of the variable, or VARIABLE.FIELD in a structure; "": the only sparse matrix, or
-            that of the SuiteSparse collection, Problem.A.
+        name: of the variable, or VARIABLE.FIELD in a structure, which may be a structure itself;
+            "": the only sparse matrix, or that of the SuiteSparse collection, Problem.A.
 
     Raises:
-        FileFormatError: damaged, of version 7.3 or 4, or there is no such matrix.
+        FileFormatError: damaged, of version 7.3, or there is no such matrix.
         MatrixError: complex, or not square.
     """
+    if _is_version_4(path):
+        return _read_version_4(path, name)
     if path.stat().st_size <= 128:
         raise FileFormatError(f"{path}: not a MATLAB file: it is too short", path)
     data: memoryview = np.memmap(path, np.uint8, mode="r").data
     order = _byte_order(path, bytes(data[:128]))
     variables = {variable.name: variable for variable in _variables(data[128:], order)}
     chosen = name or _only_matrix(path, variables)
-    first, _, field = chosen.partition(".")
+    first, *within = chosen.split(".")
     if first not in variables:
         raise FileFormatError(f"{path}: there is no {first!r}; {_contents(variables)}", path)
     found = _whole(variables[first], order)
-    if field:
+    for k, field in enumerate(within):
         fields = _fields(found, order)
         if field not in fields:
-            raise FileFormatError(f"{path}: {first!r} has no field {field!r}", path)
+            where = ".".join((first, *within[:k]))
+            raise FileFormatError(f"{path}: {where!r} has no field {field!r}", path)
         found = fields[field]
     if found.kind not in (_SPARSE, *_DENSE):
         what = f"{chosen!r} is not a matrix of numbers; {_contents(variables)}"
@@ -101,8 +106,52 @@ def _byte_order(path: Path, head: bytes) -> str:
         )
     order = {b"\x00\x01IM": "<", b"\x01\x00MI": ">"}.get(head[124:128])
     if order is None:
-        raise FileFormatError(f"{path}: not a MATLAB file of versions 5 to 7: {advice}", path)
+        raise FileFormatError(f"{path}: not a MATLAB file of versions 4 to 7: {advice}", path)
     return order
+
+
+def _is_version_4(path: Path) -> bool:
+    """Whether a file begins as those do: kind, rows, columns, imaginary part, length of the name.
+
+    The kind is four digits: byte order, 0, type of the numbers, and full, text or sparse.
+    """
+    with open(path, "rb") as file:
+        head = file.read(20)
+    for order in "<>" if len(head) == 20 else "":
+        kind, *_, imaginary, length = (int(word) for word in np.frombuffer(head, f"{order}i4"))
+        machine, zero, numbers, matrix = kind // 1000, *(kind // 10**k % 10 for k in (2, 1, 0))
+        if machine == (order == ">") and zero == 0 and numbers <= 5 and matrix <= 2:
+            return imaginary in (0, 1) and 0 < length <= 1024
+    return False
+
+
+def _read_version_4(path: Path, name: str) -> Any:
+    """Return a matrix of a file of version 4, as `read_mat` does."""
+    import scipy.io  # a heavy import
+
+    file = io.BytesIO(path.read_bytes())  # no more can be promised than there is
+    kinds = {found: kind for found, _, kind in scipy.io.whosmat(file)}
+    sparse = [found for found, kind in kinds.items() if kind == "sparse"]
+    contents = f"the file holds {', '.join(f'{n} ({k})' for n, k in list(kinds.items())[:20])}"
+    if not name and len(sparse) != 1:
+        what = (
+            f"several sparse matrices: {', '.join(sparse[:20])}" if sparse else "no sparse matrix"
+        )
+        raise FileFormatError(
+            f"{path}: holds {what}; {contents}. Name the one that is meant, as in {path.name}#NAME",
+            path,
+        )
+    chosen = name or sparse[0]
+    if chosen not in kinds:
+        raise FileFormatError(f"{path}: there is no {chosen!r}; {contents}", path)
+    if kinds[chosen] not in ("sparse", "double"):
+        raise FileFormatError(f"{path}: {chosen!r} is not a matrix of numbers; {contents}", path)
+    file.seek(0)
+    found = scipy.io.loadmat(file, variable_names=[chosen], spmatrix=False)[chosen]
+    if found.dtype.kind == "c":
+        raise MatrixError(f"{path}: complex, but only real systems are solved; {COMPLEX_ADVICE}")
+    check_shape(found.shape)
+    return found
 
 
 def _only_matrix(path: Path, variables: dict[str, _Variable]) -> str:
@@ -190,7 +239,8 @@ def _variable(data: memoryview, order: str, head: bool = False, name: str = "") 
     shape = tuple(int(size) for size in _numbers(parts, order))
     own = _numbers(parts, order).tobytes().decode("utf-8", "replace")
     kind = int(flags[0]) & 0xFF
-    return _Variable(name or own, kind, bool(int(flags[0]) & _COMPLEX), shape, parts)
+    bits = int(flags[0])
+    return _Variable(name or own, kind, bool(bits & _COMPLEX), bool(bits & _LOGICAL), shape, parts)
 
 
 def _fields(variable: _Variable, order: str) -> dict[str, _Variable]:
@@ -211,10 +261,16 @@ def _fields(variable: _Variable, order: str) -> dict[str, _Variable]:
 
 def _sparse(variable: _Variable, order: str) -> sp.csc_array:
     rows, starts = (_numbers(variable.parts, order) for _ in range(2))
-    values = _numbers(variable.parts, order)
     if starts.size != variable.shape[1] + 1 or rows.dtype.kind == "f" or starts.dtype.kind == "f":
         raise ValueError("a sparse matrix has the wrong number of column pointers")
     entries = int(starts[-1])
+    parts = variable.parts
+    if variable.logical:
+        # MATLAB writes bytes here, and calls them doubles.
+        kind, data = next(parts, (0, memoryview(b"")))
+        as_said = np.dtype(_NUMBERS.get(kind, "u1")).itemsize * entries
+        parts = iter([(kind if len(data) >= as_said else 2, data)])
+    values = _numbers(parts, order)
     if not 0 <= entries <= min(rows.size, values.size):
         raise ValueError(f"a sparse matrix promises {entries} entries, and has fewer")
     arrays = (values[:entries].astype(np.float64), rows[:entries], starts)
