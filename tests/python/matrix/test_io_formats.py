@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import tarfile
 from pathlib import Path
 
@@ -127,7 +128,7 @@ def test_problem_of_the_collection_is_found_in_its_structure(tmp_path: Path) -> 
     [
         (b"MATLAB 7.3 MAT-file, Platform: GLNXA64", "of version 7.3.*'-v7'"),
         (b"\x89HDF\r\n\x1a\n", "of version 7.3.*'-v7'"),
-        (b"text", "not a MATLAB file of versions 5 to 7"),
+        (b"text", "not a MATLAB file of versions 4 to 7"),
     ],
 )
 def test_other_versions_are_refused_with_advice(tmp_path: Path, head: bytes, why: str) -> None:
@@ -139,6 +140,63 @@ def test_other_versions_are_refused_with_advice(tmp_path: Path, head: bytes, why
 def test_mat_file_without_a_sparse_matrix_tells_what_it_holds(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "a.mat", {"D": DENSE})
     assert "holds no sparse matrix; the file holds D (double)" in refused(tmp_path / "a.mat")
+
+
+def logical(values: bytes, kind: int) -> bytes:
+    """Return a file with the logical matrix [[1, 0], [1, 1]], its values as type `kind`."""
+
+    def element(kind: int, data: bytes) -> bytes:
+        return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+    inside = (
+        element(6, struct.pack("<II", 0x0200 | 5, 3))  # flags: logical, sparse
+        + element(5, struct.pack("<ii", 2, 2))
+        + element(1, b"L")
+        + element(5, struct.pack("<iii", 0, 1, 1))
+        + element(5, struct.pack("<iii", 0, 2, 3))
+        + element(kind, values)
+    )
+    return b"MATLAB 5.0".ljust(124) + b"\x00\x01IM" + element(14, inside)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [(b"\1\1\1", 2), (b"\1\1\1", 9), (struct.pack("<ddd", 1, 1, 1), 9)],
+    ids=["bytes", "bytes called doubles", "doubles"],
+)
+def test_logical_sparse_matrix_has_ones(tmp_path: Path, values: bytes, kind: int) -> None:
+    (tmp_path / "a.mat").write_bytes(logical(values, kind))
+    assert load_matrix(tmp_path / "a.mat").toarray().tolist() == [[1.0, 0.0], [1.0, 1.0]]
+
+
+def test_structures_in_structures_are_named_by_dots(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(file, {"model": {"part": {"K": sp.csc_array(DENSE)}}})
+    assert np.array_equal(load_matrix(f"{file}#model.part.K").toarray(), DENSE)
+    assert "'model.part' has no field 'M'" in refused(f"{file}#model.part.M")
+    assert "'model.part.K' has no field 'x'" in refused(f"{file}#model.part.K.x")
+
+
+def test_files_of_version_4_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(file, {"K": sp.csc_array(DENSE), "D": DENSE, "t": "text"}, format="4")
+    assert np.array_equal(load_matrix(file).toarray(), DENSE)
+    assert np.array_equal(load_matrix(f"{file}#D").toarray(), DENSE)
+    assert "there is no 'X'; the file holds K (sparse), D (double), t (char)" in refused(
+        f"{file}#X"
+    )
+    assert "'t' is not a matrix of numbers" in refused(f"{file}#t")
+
+
+def test_file_of_version_4_that_leaves_a_choice_or_is_complex_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.mat"
+    scipy.io.savemat(
+        file, {"K": sp.eye_array(3), "M": sp.eye_array(3), "Z": 1j * DENSE}, format="4"
+    )
+    assert "holds several sparse matrices: K, M" in refused(file)
+    assert "complex" in refused(f"{file}#Z", MatrixError)
+    scipy.io.savemat(file, {"D": DENSE}, format="4")
+    assert "holds no sparse matrix; the file holds D (double)" in refused(file)
 
 
 def test_small_mat_file_that_becomes_large_as_float64_is_refused(tmp_path: Path) -> None:
@@ -180,6 +238,37 @@ def test_line_ends_of_dos_and_a_header_for_right_hand_sides(tmp_path: Path) -> N
     assert np.array_equal(load_matrix(tmp_path / "a.rsa").toarray(), DENSE)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {
+            "formats": "(1X,4I2)        (1X,5I1)",
+            "pointers": "  1 3 5 6\n",
+            "indices": " 12233\n",
+        },
+        {"formats": "(4(1X,I1))      (5(1X,I1))"},
+        {"formats": "(2(1X,I1),2I2)  (5I2)"},
+        {"formats": "(*)             (*)"},
+        {"formats": "(*)             (5I2)", "pointers": "1 3\n5   6\n"},
+        {
+            "formats": "(1X,2(I1))      (5I2)",  # goes on with the group, without the blank
+            "pointers": "x13\n56\n".replace("x", " "),
+        },
+    ],
+)
+def test_formats_with_blanks_groups_and_none(tmp_path: Path, changes: dict[str, str]) -> None:
+    formats = changes["formats"].ljust(32) + "(1P,3D9.2)"
+    (tmp_path / "a.rb").write_text(rutherford(**{**changes, "formats": formats}))
+    assert np.array_equal(load_matrix(tmp_path / "a.rb").toarray(), DENSE)
+
+
+def test_exponents_of_three_digits_have_no_letter(tmp_path: Path) -> None:
+    values = " 4.0-100-1.0-1004.25-100\n-2.0-100 5.0-100\n"
+    (tmp_path / "a.rb").write_text(rutherford(formats="(4I2) (5I2) (3E8.2)", values=values))
+    found = load_matrix(tmp_path / "a.rb").toarray()
+    assert np.allclose(found * 1e100, DENSE, rtol=1e-15)
+
+
 def test_what_scipy_writes_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     A = sp.random_array((40, 40), density=0.1, rng=rng, format="csc") + sp.eye_array(40)
@@ -203,6 +292,13 @@ def test_pattern_has_ones(tmp_path: Path) -> None:
         ({"kind": "rra", "sizes": " 3 4 5 0"}, MatrixError, "rectangular"),
         ({"pointers": " 1 5 3 6\n"}, FileFormatError, "column pointers do not rise"),
         ({"indices": " 1 2 2 3 9\n"}, FileFormatError, "row numbers are not all from 1 to 3"),
+        ({"pointers": " 0 2 4 5\n"}, FileFormatError, "seems to count from 0: add 1 to both"),
+        ({"indices": " 0 1 1 2 2\n"}, FileFormatError, "seems to count from 0: add 1 to both"),
+        ({"formats": "(4(I2) (5I2) (3D9.2)"}, FileFormatError, "3 Fortran formats expected"),
+        ({"formats": "(4(),I2) (5I2) (3D9.2)"}, FileFormatError, "a group of it is empty"),
+        ({"formats": "(9(9999(9999I9))) (5I2) (3D9.2)"}, FileFormatError, "empty, or too long"),
+        ({"formats": "(4I2/) (5I2) (3D9.2)"}, FileFormatError, r"'/\)' in it is not understood"),
+        ({"formats": "(4I2) (5I2) (3I9)"}, FileFormatError, "real numbers are expected"),
         ({"indices": " 1 2 2 3\n"}, FileFormatError, "line 6: truncated: 5 numbers expected"),
         ({"values": " 4.00D+00\n"}, FileFormatError, "do not take the 1 lines"),
         (

@@ -111,6 +111,8 @@ def test_layout_does_not_matter(load: Load, body: str) -> None:
         ("1E-3", 1e-3),
         ("+1.0D+02", 100.0),
         ("1.5d-1", 0.15),
+        ("0.1000-100", 0.1e-100),
+        ("-.25+101", -0.25e101),
         ("0.1", 0.1),
         ("1e-400", 0.0),
         ("9007199254740993", 9007199254740992.0),
@@ -201,7 +203,7 @@ def test_rejects_symmetric_file_with_both_triangles(load: Load) -> None:
 # What is no Matrix Market file
 
 
-@pytest.mark.parametrize("text", ["hello\n", "\0" * 100, "\ufeff" + GENERAL, "%%MatrixMarket\n"])
+@pytest.mark.parametrize("text", ["hello\n", "\0" * 100, " \ufeff" + GENERAL, "%%MatrixMarket\n"])
 def test_rejects_file_without_banner(load: Load, text: str) -> None:
     assert message(load, text).startswith("not a Matrix Market file: the first line must read")
 
@@ -279,7 +281,8 @@ def test_rejects_bad_entry_with_its_line(load: Load, entry: str) -> None:
     [
         ("3 1 1", "Line 6: Row index out of bounds"),
         ("1 3 1", "Line 6: Column index out of bounds"),
-        ("0 1 1", "Line 6: Row index out of bounds"),
+        ("0 1 1", "line 6: row 0, column 1: rows and columns count from 1 in this format"),
+        ("1\t00 1", "line 6: row 1, column 00: rows and columns count from 1 in this format"),
         ("-1 1 1", "Line 6: Row index out of bounds"),
         ("99999999999999999999 1 1", "Line 6: Integer out of range"),
         ("1 1 .", "Line 6: Invalid floating-point value"),
@@ -303,8 +306,9 @@ def test_rejects_too_few_entries(load: Load) -> None:
     assert "Truncated file" in message(load, GENERAL + "2 2 3\n1 1 2\n2 2 3\n")
 
 
-def test_rejects_too_many_entries(load: Load) -> None:
-    assert "too long" in message(load, GENERAL + "2 2 1\n1 1 2\n2 2 3\n")
+def test_rejects_too_many_entries_and_counts_them_as_the_header_does(load: Load) -> None:
+    found = message(load, GENERAL + "2 2 1\n1 1 2\n2 2 3\n")
+    assert "too long: the header promises 1 entry, and there are more" in found
 
 
 def test_rejects_two_entries_on_one_line(load: Load) -> None:
@@ -319,6 +323,28 @@ def test_rejects_array_that_is_too_short(load: Load, symmetry: str) -> None:
 
 def test_rejects_array_that_is_too_long(load: Load) -> None:
     assert "too long" in message(load, ARRAY + "2 2\n1\n2\n3\n4\n5\n")
+
+
+@pytest.mark.parametrize("word", ["1-100", "1.5-10", "1.5-1000", "1.5e5-100", "1.5-+100"])
+def test_rejects_exponents_without_letter_that_fortran_does_not_print(
+    load: Load, word: str
+) -> None:
+    found = message(load, GENERAL + f"1 1 1\n1 1 {word}\n")
+    assert found.startswith("line 3: row, column and a real number expected")
+    assert repr(f"1 1 {word}") in found
+
+
+def test_mark_of_utf_8_before_the_banner_is_no_part_of_it(load: Load) -> None:
+    assert load("\ufeff" + GENERAL + "1 1 1\n1 1 5\n").tolist() == [[5.0]]
+
+
+@pytest.mark.parametrize("suffix", [".mtx", ".mtx.gz", ".mtx.bz2"])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, bytes])
+def test_what_is_compressed_the_bytes_tell_and_not_the_name(
+    tmp_path: Path, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / f"a{suffix}").write_bytes(pack(f"{GENERAL}1 1 1\n1 1 5\n".encode()))
+    assert load_matrix(tmp_path / f"a{suffix}").toarray().tolist() == [[5.0]]
 
 
 def test_rejects_endless_comments(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_sparse_column_is_filled_with_zeros(tmp_path: Path) -> None:
     assert load_vector(tmp_path / "b.mtx", 3).tolist() == [0.0, 5.0, 0.0]
 
 
+@pytest.mark.parametrize("suffix", [".txt", ".csv", ".mtx"])
+def test_numbers_as_fortran_prints_them(tmp_path: Path, suffix: str) -> None:
+    head = "%%MatrixMarket matrix array real general\n3 1\n" if suffix == ".mtx" else ""
+    text = f"\ufeff{head}1.0D+05\n0.1000-100\n-.25d2\n"
+    (tmp_path / f"b{suffix}").write_text(text, encoding="utf-8")
+    assert load_vector(tmp_path / f"b{suffix}", 3).tolist() == [1e5, 0.1e-100, -25.0]
+
+
 def test_text_may_hold_comments_and_blank_lines(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("# load case 1\n1.5\n\n-2e3\n")
     assert load_vector(tmp_path / "b.txt", 2).tolist() == [1.5, -2000.0]

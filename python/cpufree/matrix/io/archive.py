@@ -32,7 +32,7 @@ def read_archive(path: Path, name: str = "", vector: bool = False) -> Any:
         FileFormatError: damaged, or it holds no such file, or several.
         MatrixError: as of `read_matrix_market`.
     """
-    most = path.stat().st_size * EXPANSION[".gz"]
+    most = path.stat().st_size * EXPANSION
     with gzip.open(path, "rb") as stream, _open_tar(stream) as archive:
         members = {member.name: member for member in _matrices(path, archive)}
         chosen = _choose(path, list(members), name, vector)

@@ -49,6 +49,13 @@ class Header:
         """Numbers that each line holds; 0 for arrays, whose lines may hold any number."""
         return 0 if self.format == "array" else 2 if self.field == "pattern" else 3
 
+    def amount(self, numbers: int) -> str:
+        """Return how much so many numbers are, in words: 4 entries, or 12 numbers of an array."""
+        each = self.numbers_per_line
+        if not each:
+            return f"{numbers} numbers"
+        return f"{numbers // each} {'entry' if numbers // each == 1 else 'entries'}"
+
     @property
     def is_whole(self) -> bool:
         """Whether all numbers of the body are whole."""

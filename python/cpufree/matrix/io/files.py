@@ -82,6 +82,8 @@ def regular_file(path: PathLike, hint: Callable[[str], str] = lambda name: "") -
     return file
 
 
+MARK = b"\xef\xbb\xbf"
+"""What some programs write before a text in UTF-8."""
 MAX_LINE = 1 << 20
 """Characters that a line of a text may have."""
 
@@ -95,6 +97,7 @@ def text_lines(path: Path) -> Iterator[str]:
     with open(path, encoding="latin-1") as file:
         number = 0
         while line := file.readline(MAX_LINE):
+            line = line if number else line.removeprefix(MARK.decode("latin-1"))
             number += 1
             if len(line) == MAX_LINE:
                 raise FileFormatError(

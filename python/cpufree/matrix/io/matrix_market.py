@@ -14,6 +14,7 @@ import bz2
 import gzip
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -27,7 +28,8 @@ from numpy.typing import NDArray
 from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.io.entry_lines import Header, read_entries, rows_of
-from cpufree.matrix.io.files import MAX_LINE, PathLike, reading
+from cpufree.matrix.io.files import MARK, MAX_LINE, PathLike, reading
+from cpufree.matrix.io.fortran import with_exponents_of_c
 from cpufree.matrix.io.number_text import BadLineError, count_numbers
 from cpufree.matrix.problem import check_shape
 
@@ -38,27 +40,31 @@ _FIELDS = {"real", "double", "integer", "unsigned-integer", "pattern", "complex"
 _SYMMETRIES = {"general", "symmetric", "skew-symmetric", "hermitian"}
 _MAX_COMMENTS, _MAX_COMMENT_LINES = 16 << 20, 1 << 18
 _BLOCK = 1 << 18
-EXPANSION = {".gz": 1032, ".bz2": 1032}
+_PLACE_0 = re.compile(
+    rb"^[ \t]*(?=0+[ \t]|[0-9]+[ \t]+0+(?:\s|\Z))([0-9]+)[ \t]+([0-9]+)", re.MULTILINE
+)
+EXPANSION = 1032
 """Bytes that a compressed one yields at most: deflate's own limit, which is far above what bzip2
 makes of text, too. Promises of the header are held against it before anything is allocated."""
+_COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 
 
 def read_matrix_market(path: PathLike, square: bool = True) -> Any:
     """Return the contents of a Matrix Market file: CsrMatrix, coo_array or, of arrays, ndarray.
 
     Args:
-        path: the file; .gz and .bz2 are decompressed.
+        path: the file; what gzip or bzip2 have compressed is decompressed, whatever its suffix.
         square: refuse at once what cannot be a symmetric positive definite matrix.
 
     Raises:
         FileFormatError: damaged, truncated or not in the format.
         MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
     """
-    name = os.fspath(path).lower()
-    suffix = next((end for end in EXPANSION if name.endswith(end)), "")
-    open_file: Any = {"": open, ".gz": gzip.open, ".bz2": bz2.open}[suffix]
-    with open_file(path, "rb") as file:
-        most = os.path.getsize(path) * EXPANSION.get(suffix, 1)
+    with open(path, "rb") as file:
+        head = file.read(3)
+    unpack = next((how for begin, how in _COMPRESSED.items() if head.startswith(begin)), None)
+    most = os.path.getsize(path) * (EXPANSION if unpack else 1)
+    with (unpack or open)(path, "rb") as file:
         return parse_matrix_market(path, file, most, square)
 
 
@@ -125,7 +131,7 @@ def _matrix_of(path: PathLike, header: Header, triplets: tuple[Any, Any, Any]) -
 
 
 def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
-    banner = file.readline(MAX_LINE).decode("latin-1").lower().split()
+    banner = file.readline(MAX_LINE).removeprefix(MARK).decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise FileFormatError(
             f"{path}: not a Matrix Market file: the first line must read "
@@ -301,10 +307,13 @@ class _Body(io.RawIOBase):
             pass
         if self._numbers != self._header.numbers:
             raise FileFormatError(
-                f"{self._path}: truncated: the header promises {self._header.numbers} numbers, "
-                f"the body holds {self._numbers}",
+                f"{self._path}: truncated: the header promises {self._amount()}, "
+                f"the body holds {self._header.amount(self._numbers)}",
                 self._path,
             )
+
+    def _amount(self) -> str:
+        return self._header.amount(self._header.numbers)
 
     def _spell_header(self) -> bytes:
         """Write the header so that SciPy's line numbers are those of the file."""
@@ -327,34 +336,47 @@ class _Body(io.RawIOBase):
                 )
             block += rest
             length += len(block)
+            spelled = with_exponents_of_c(block)
             try:
-                self._numbers += count_numbers(block, header.numbers_per_line, header.is_whole)
+                self._numbers += count_numbers(spelled, header.numbers_per_line, header.is_whole)
             except BadLineError as error:
+                found = block.split(b"\n")[error.line].decode("latin-1")
                 raise FileFormatError(
                     f"{self._path}: line {line + error.line}: {header.content} expected, "
-                    f"separated by blanks; found {error.text[:80]!r}",
+                    f"separated by blanks; found {found[:80]!r}",
                     self._path,
                 ) from None
+            self._check_places(block, line)
             line += block.count(10)
             self._check_amount(line, length)
-            yield self._normalised(block if block.endswith(b"\n") else block + b"\n")
+            yield self._normalised(spelled if spelled.endswith(b"\n") else spelled + b"\n")
+
+    def _check_places(self, block: bytes, line: int) -> None:
+        """Refuse a row or column 0: SciPy's reader says no more than that it is out of bounds."""
+        match = _PLACE_0.search(block) if self._header.format == "coordinate" else None
+        if match is not None:
+            line += block.count(10, 0, match.start(1))
+            raise FileFormatError(
+                f"{self._path}: line {line}: row {match[1].decode()}, column {match[2].decode()}: "
+                "rows and columns count from 1 in this format. If the file counts from 0, add 1 to "
+                "both",
+                self._path,
+            )
 
     def _check_amount(self, line: int, length: int) -> None:
         """Refuse a body that goes on and on: a small compressed file may hold terabytes."""
         promised = self._header.numbers
         what = ""
         if self._numbers > promised:
-            what = f"too long: the header promises {promised} numbers, and there are more"
+            what = f"too long: the header promises {self._amount()}, and there are more"
         # Blanks are free, but not without end.
         elif length > min(256 * self._numbers, self._most) + MAX_LINE:
-            what = f"far more text than {self._numbers} numbers take"
+            what = f"far more text than {self._header.amount(self._numbers)} can take"
         if what:
             raise FileFormatError(f"{self._path}: line {line}: {what}", self._path)
 
     def _normalised(self, block: bytes) -> bytes:
-        """Spell numbers as SciPy takes them: no plus sign in front, E for Fortran's D."""
-        if b"D" in block or b"d" in block:
-            block = block.translate(bytes.maketrans(b"Dd", b"EE"))
+        """Spell numbers as SciPy takes them: no plus sign in front."""
         text = np.frombuffer(block, dtype=np.uint8)
         plus = np.flatnonzero(text == ord("+"))
         plus = plus[(plus == 0) | (text[plus - 1] <= ord(" "))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from cpufree.matrix.io.files import (
     suffix_of,
     text_lines,
 )
+from cpufree.matrix.io.fortran import with_exponents_of_c
 from cpufree.matrix.io.npy import map_npy
 from cpufree.matrix.sparse import issparse
 from cpufree.matrix.vector import as_vector
@@ -161,13 +163,19 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
                 scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
 
 
+def _number_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text, with Fortran's exponents spelled as in C."""
+    for line in text_lines(path):
+        yield with_exponents_of_c(line.encode("latin-1")).decode("latin-1")
+
+
 def _read_text(path: Path, n: int) -> NDArray[np.float64]:
     """Read the numbers of a text file, not many more than n; name the line of what is none."""
     try:
         with warnings.catch_warnings():
             # Of a file without data: the caller reports the wrong length.
             warnings.simplefilter("ignore", UserWarning)
-            vector = np.loadtxt(text_lines(path), dtype=np.float64, ndmin=1, max_rows=n + 1)
+            vector = np.loadtxt(_number_lines(path), dtype=np.float64, ndmin=1, max_rows=n + 1)
     except CpufreeError:
         raise
     except ValueError:
@@ -181,8 +189,8 @@ def _read_text(path: Path, n: int) -> NDArray[np.float64]:
 def _read_csv(path: Path, n: int) -> NDArray[np.float64]:
     """Read one column of numbers, or one row with commas between; a first line may name them."""
     values = array("d")
-    for number, line in enumerate(text_lines(path), 1):
-        words = [word.strip() for word in line.lstrip("\xef\xbb\xbf").split(",")]
+    for number, line in enumerate(_number_lines(path), 1):
+        words = [word.strip() for word in line.split(",")]
         if not any(words):
             continue
         try:
@@ -215,7 +223,7 @@ def is_path(v: Any) -> bool:
 
 def _refuse_text(path: Path) -> None:
     """Raise FileFormatError with the first line that is not one number."""
-    for number, line in enumerate(text_lines(path), 1):
+    for number, line in enumerate(_number_lines(path), 1):
         words = line.partition("#")[0].split()
         for word in words:
             try:
