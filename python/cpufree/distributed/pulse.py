@@ -43,6 +43,8 @@ class Pulse:
         self._ended = threading.Event()
         self.latest = float("inf")
         """When what the members do together is to have ended."""
+        self.patience = float("inf")
+        """Seconds after which the members give up a wait for one another."""
         if processes:
             threading.Thread(target=self._look, name="cpufree pulse", daemon=True).start()
 
@@ -60,7 +62,8 @@ class Pulse:
             for rank, pid in self._processes.items():
                 waits = self._matters() and is_stopped(pid)
                 stopped[rank] = stopped[rank] + step if waits else 0.0
-                if stopped[rank] > (_LATE_LIMIT if late else STOPPED_LIMIT):
+                limit = _LATE_LIMIT if late else min(STOPPED_LIMIT, self.patience)
+                if stopped[rank] > limit:
                     how = f"has been stopped for {stopped[rank]:.0f} s, by SIGSTOP or the like, "
                     how += "beyond the time limit" if late else "while others wait for it"
                     self._tell(rank, how)

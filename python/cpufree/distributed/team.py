@@ -208,15 +208,20 @@ class Team:
             wire.send(self._connection, {"do": "stop"})
 
     @contextlib.contextmanager
-    def limited(self, seconds: float) -> Iterator[None]:
-        """Mark work in which, after so many seconds, no stopped member is waited for; 0: ever."""
-        if self._pulse is not None and seconds > 0.0:
-            self._pulse.latest = time.monotonic() + seconds
+    def limited(self, seconds: float, patience: float) -> Iterator[None]:
+        """Mark work in which, after so many seconds, no stopped member is waited for; 0: ever.
+
+        `patience`: seconds for which members wait for one another, stopped or not.
+        """
+        if self._pulse is not None:
+            self._pulse.patience = patience
+            if seconds > 0.0:
+                self._pulse.latest = time.monotonic() + seconds
         try:
             yield
         finally:
             if self._pulse is not None:
-                self._pulse.latest = float("inf")
+                self._pulse.latest = self._pulse.patience = float("inf")
 
     def leave(self) -> None:
         """End this member's part, once and for all."""

@@ -112,7 +112,7 @@ def solve(
             facts |= {"right-hand side": digest(vectors[0]), "first guess": digest(vectors[1])}
         team.asked_to_stop = False
         team.agree("options of a solve", facts)
-        with team.limited(options["time_limit"]):
+        with team.limited(options["time_limit"], options["wait_limit"]):
             return call(following(team, watch))
 
 

@@ -28,7 +28,7 @@ def run(
     facts["source term"] = "none" if source is None else source.summary
     team.asked_to_stop = False
     team.agree("grid", facts)
-    with team.limited(options["time_limit"]):
+    with team.limited(options["time_limit"], options["wait_limit"]):
         return run_by_boxes(start, source, periodic, options, following(team, watch), team)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import time
@@ -133,6 +134,16 @@ def test_a_time_limit_ends_a_solve_in_which_a_rank_is_stopped(rank: int) -> None
     assert ended.code == 4, ended
     assert f"failed: rank {rank} (" in ended.out
     assert "by SIGSTOP or the like, beyond the time limit" in ended.out
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.few(1)
+def test_a_rank_that_is_stopped_longer_than_waits_last_is_named_as_stopped(rank: int) -> None:
+    words = [str(FROZEN), "stop_in_a_solve_with_short_waits", str(rank)]
+    ended = launched(sys.executable, *words, ranks=2)
+    assert ended.code == 4, ended
+    assert f"failed: rank {rank} (" in ended.out
+    assert re.search("has been stopped for [23] s, by SIGSTOP or the like, while others", ended.out)
 
 
 def test_each_rank_is_looked_at_by_another_one_of_its_machine() -> None:

@@ -59,6 +59,19 @@ def stop_in_a_solve(team: distributed.Team) -> None:
                   rtol=1e-12, progress=progress, time_limit=3.0)  # fmt: skip
 
 
+def stop_in_a_solve_with_short_waits(team: distributed.Team) -> None:
+    """The rank of the second argument is stopped in a solve whose waits are short."""
+    import cpufree
+
+    def progress(iteration: int, residual: float) -> None:
+        if team.rank == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    n = 400_000
+    cpufree.solve(cpufree.generate.poisson1d(n), np.ones(n), engine="cpu_processes", pc="none",
+                  rtol=1e-12, progress=progress, wait_limit=2.0)  # fmt: skip
+
+
 def stop_where_nobody_waits(team: distributed.Team) -> None:
     """Rank 0 is stopped for a while, in which the other does something else."""
     pulse.STOPPED_LIMIT = 0.1
