@@ -12,10 +12,10 @@ Names are loaded when first used: importing the package is quick and needs no GP
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # without `typing`: a command is to answer Ctrl-C as soon as it can
 if TYPE_CHECKING:
+    from typing import Any
+
     from cpufree import errors, generate, stencil, triggered
     from cpufree.compiler.decorated import program
     from cpufree.errors import (
@@ -98,7 +98,9 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = _version()
     elif name in _HOMES:
-        module = importlib.import_module(f"{__name__}.{_HOMES[name] or name}")
+        from importlib import import_module
+
+        module = import_module(f"{__name__}.{_HOMES[name] or name}")
         value = getattr(module, name) if _HOMES[name] else module
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -115,6 +117,7 @@ def _version() -> str:
 
     Both are from pyproject.toml. A bare source tree without the extension has none: "unknown".
     """
+    from importlib import import_module
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -122,7 +125,7 @@ def _version() -> str:
     except PackageNotFoundError:
         pass
     try:
-        core = importlib.import_module(f"{__name__}._core")
+        core = import_module(f"{__name__}._core")
     except ImportError:
         return "unknown"
     return str(getattr(core, "__version__", "unknown"))

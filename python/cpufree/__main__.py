@@ -8,13 +8,20 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line and leave with its exit code, also on Ctrl-C while it still loads."""
     try:
+        import signal  # a launcher has held Ctrl-C back until now
+
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         from cpufree.cli import timeline
 
         timeline.begin()
         from cpufree.cli.app import main as run
-    except KeyboardInterrupt:
+
+        run()
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # As RuntimeError, Python 3.11 passes on what comes while a class is made.
+        if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         sys.exit(INTERRUPTED)
-    run()
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ ended (docs/cli.md). A command loads what it needs, and not what others need.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import io
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -157,16 +158,19 @@ def command_line(words: Sequence[str]) -> typer.Typer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code (SystemExit)."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        # Not every terminal has a ‖, and not every name of a file is text.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    make_all_printable(sys.stdout)
     with warnings.catch_warnings():
         # The environment is read in several places: once is enough.
         once = functools.cache(lambda text: tell("warning", text, "yellow"))
         warnings.showwarning = lambda message, *_: once(str(message))
         try:
             with silent_copies():
-                sys.exit(run_command(arguments))
+                code = run_command(arguments)
+                let_go(sys.stdout)
+                sys.exit(code)
+        except SystemExit as end:
+            # Rich ends a program with code 1 where the reader of its help has left, as `head` does.
+            sys.exit(0 if isinstance(end.__context__, BrokenPipeError) else end.code)
         except Exception as error:
             code, line = end_of_rank(error, *explain(error))
             if debugging():
@@ -174,6 +178,27 @@ def main(arguments: list[str] | None = None) -> None:
             if line is not None:
                 tell("error", line, "bold red")
             sys.exit(code)
+
+
+def make_all_printable(stream: TextIO) -> None:
+    """Escape what a stream cannot print: not every terminal has a ‖, not every file name is text.
+
+    A locale of ASCII lets bytes of file names pass, and nothing else that is not ASCII.
+    """
+    if isinstance(stream, io.TextIOWrapper):
+        passes_all = codecs.lookup(stream.encoding).name == "utf-8"
+        if stream.errors == "strict" or (stream.errors == "surrogateescape" and not passes_all):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def let_go(stream: TextIO) -> None:
+    """Write what is left, to a reader that may have left."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        from cpufree.cli.display import drop  # loads more
+
+        drop(stream)
 
 
 def run_command(arguments: list[str] | None) -> int:

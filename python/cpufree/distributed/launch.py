@@ -97,15 +97,21 @@ def _start(
             stdin=None if rank == 0 else subprocess.DEVNULL,
             stdout=writes_to[0],
             stderr=writes_to[1],
-            preexec_fn=functools.partial(_begin, os.getpid(), limits),
+            preexec_fn=functools.partial(_begin, os.getpid(), limits, _COMMAND in command),
         )
     except OSError as error:
         raise EngineError(f"rank {rank} cannot be started: {error}") from error
 
 
-def _begin(launcher: int, limits: tuple[int, int]) -> None:
-    """Prepare a rank: it hears Ctrl-C, also where a shell has started the launcher deaf to it."""
+def _begin(launcher: int, limits: tuple[int, int], own: bool) -> None:
+    """Prepare a rank: it hears Ctrl-C, also where a shell has started the launcher deaf to it.
+
+    Commands of our own hear it once they can say so: while it starts, Python answers with a
+    traceback.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if own:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     end_with(launcher, signal.SIGKILL)
 

@@ -96,6 +96,15 @@ def test_ctrl_c_of_the_launcher_alone_ends_the_solve(tmp_path: Path) -> None:
     job.ends_with(130)
 
 
+def test_ctrl_c_of_a_terminal_while_ranks_start_ends_all_without_a_traceback(
+    tmp_path: Path,
+) -> None:
+    job = Job(tmp_path, LONG)
+    job.ranks()
+    os.killpg(job.process.pid, signal.SIGINT)
+    assert "Traceback" not in job.ends_with(130)
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.few(1)
 def test_ctrl_c_of_one_rank_ends_the_solve_of_all(tmp_path: Path, rank: int) -> None:
