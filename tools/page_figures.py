@@ -202,9 +202,33 @@ BUILD_STEPS = {
     "edit cpufree/device/port.hpp": "after an edit of `cpufree/device/port.hpp`",
     "all kernels": "all other kernels for CPUs, which tests want",
 }
+KERNEL_TIMES = "kernel-times-2026-11-29.json"
+
+
+def kernel_times() -> str:
+    """Return what NVRTC takes for kernels of solvers."""
+    record = json.loads((FOLDER / KERNEL_TIMES).read_text())
+    rows: list[tuple[str, ...]] = [
+        (f"`{k['method']}`, {k['pc']}", k["for"], f"{k['seconds']:.1f} s", f"{k['bytes'] >> 10} KB")
+        for k in record["kernels"]
+    ]
+    head = ("method, preconditioner", "for", "NVRTC, one core", "machine code")
+    return (
+        markdown(head, rows)
+        + "\n"
+        + filled(
+            f"Of an {record['machine']}, {record['compiler']}, {record['architecture']}, double "
+            f"precision ([record](../../bench/results/{KERNEL_TIMES}), with its command)."
+        )
+    )
+
+
 PAGES = {
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
-    ROOT / "docs/design/kernel-compilation.md": lambda: {"builds": builds("../../bench/results/")},
+    ROOT / "docs/design/kernel-compilation.md": lambda: {
+        "builds": builds("../../bench/results/"),
+        "kernels": kernel_times(),
+    },
     ROOT / "docs/compiler.md": lambda: {"programs on CPUs": cpu_programs()},
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
