@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/python/support"))
 
-import nvrtc  # noqa: E402
+import nvrtc  # type: ignore[import-not-found]  # noqa: E402
 import records  # noqa: E402
 
 from cpufree.host import processor_name, read_text  # noqa: E402
