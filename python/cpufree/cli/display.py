@@ -22,8 +22,8 @@ from cpufree.text import counted
 from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
-    from cpufree.cli.answer_check import AnswerCheck
     from cpufree.partition.cost import PartitionReport
+    from cpufree.solvers.answer_check import AnswerCheck
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from cpufree import distributed, options
 from cpufree.cli import display, timeline
-from cpufree.cli.answer_check import AnswerCheck, check_answer, judged
 from cpufree.cli.commands import (
     Outputs,
     check_length,
@@ -30,6 +29,7 @@ from cpufree.cli.rank_commands import as_rank, can_write_together, write_togethe
 from cpufree.cli.run_record import run_record
 from cpufree.env import Env
 from cpufree.laps import Laps
+from cpufree.solvers.answer_check import AnswerCheck, check_answer, judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

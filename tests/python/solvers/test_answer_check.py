@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from cli_runner import Run, runner
 from extended import residual_norm
 
-from cpufree.cli import answer_check, solve_command
-from cpufree.cli.answer_check import AnswerCheck, check_answer, extended_norm
+from cpufree.cli import solve_command
 from cpufree.matrix.load import as_csr
+from cpufree.solvers import answer_check
+from cpufree.solvers.answer_check import AnswerCheck, check_answer, extended_norm
 
 
 @pytest.fixture

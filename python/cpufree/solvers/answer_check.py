@@ -1,4 +1,4 @@
-"""The check of a solution that the command line makes apart from the solver."""
+"""The check of a solution that is made apart from the solver that found it."""
 
 from __future__ import annotations
 
