@@ -6,7 +6,7 @@ magnitude, and divides by whatever products of vectors it gets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,19 @@ class _Operators:
         self.A = LinearOperator(shape, matvec=self._apply_a, dtype=dtype)
         self.M = LinearOperator(shape, matvec=self._apply_m, dtype=self._dtype_of_m(dtype))
 
-    def note(self, x: Any) -> None:
+    def loop(
+        self, b: Any, guess: Any, maxiter: int, tolerances: Mapping[str, float]
+    ) -> tuple[Any, Reason | None]:
+        """Return x when SciPy's loop ends, and why it could not go on, if so."""
+        how = {"M": self.M, "maxiter": maxiter, "callback": self._note, **tolerances}
+        try:
+            x, _ = scipy_cg(self.A, b, guess, **how)
+            return np.reshape(x, -1), None
+        except _Ended as end:
+            x = guess if self.x is None else self.x
+            return np.reshape(np.zeros_like(b) if x is None else x, -1), end.reason
+
+    def _note(self, x: Any) -> None:
         """Count an iteration."""
         self.x = x
         self.iterations += 1
@@ -119,8 +131,7 @@ def watched_cg(
     x : array, shape (n,)
     iterations : int
     reason : Reason
-        Of those that converge, of iterations, of NaN and infinity, of products that are 0, or
-        STAGNATED: b - A x does not halve between two ends of the loop.
+        STAGNATED: b - A x does not halve from one end of the loop to the next.
     norm : float
         ‖b - A x‖₂.
     """
@@ -130,18 +141,7 @@ def watched_cg(
     tolerances = {"rtol": rtol, "atol": atol}
     before = np.inf
     while True:
-        left = most - operators.iterations
-        reason: Reason | None = None
-        try:
-            x, _ = scipy_cg(
-                operators.A, b, guess, M=operators.M, maxiter=left, callback=operators.note,
-                **tolerances,
-            )  # fmt: skip
-        except _Ended as end:
-            reason = end.reason
-            x = guess if operators.x is None else operators.x
-            x = np.zeros_like(b) if x is None else x
-        x = np.reshape(x, -1)
+        x, reason = operators.loop(b, guess, most - operators.iterations, tolerances)
         norm = float(norm_of_residual(x))
         if norm <= goal:
             reason = Reason.CONVERGED_RTOL if goal > atol else Reason.CONVERGED_ATOL
@@ -149,7 +149,7 @@ def watched_cg(
             reason = Reason.DIVERGED_NANORINF
         elif reason is None and operators.iterations >= most:
             reason = Reason.DIVERGED_ITS
-        elif reason is None and not norm <= before / 2:
+        elif reason is None and norm > before / 2:
             reason = Reason.STAGNATED
         if reason is not None:
             return x, operators.iterations, reason, norm
