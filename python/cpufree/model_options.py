@@ -75,8 +75,7 @@ SHARE = Option(
     "share", "number", 0.25, "Share of communication in the time on the CPU, below 1.",
     "share of communication in the time on the CPU, below 1", least=0, above=True, form="F",
 )  # fmt: skip
-REPORT = (replace(JSON, help="Report as JSON; - is stdout.", meaning="report as JSON; `-` is "
-          "stdout"), QUIET)  # fmt: skip
+REPORT = (JSON, QUIET)
 
 
 def plot(what: str) -> Option:

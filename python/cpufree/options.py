@@ -68,7 +68,7 @@ WAIT_LIMIT = Option(
 JSON = Option(
     "json", "file", None,
     "Report as JSON; - is stdout.",
-    "the report with the residual history as JSON; `-` is stdout",
+    "report as JSON; `-` is stdout",
     form="FILE", metavar="FILE",
 )  # fmt: skip
 QUIET = Option(
@@ -199,7 +199,9 @@ SOLVE = (
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),
     *(INPUT, WAIT_LIMIT),
-    *(OUT, JSON, PLOT, CHECK, TIMINGS, QUIET),
+    OUT,
+    replace(JSON, meaning="the report with the residual history as JSON; `-` is stdout"),
+    *(PLOT, CHECK, TIMINGS, QUIET),
 )
 
 # Of stencils.
@@ -278,8 +280,7 @@ STENCIL = (
     WAIT_LIMIT,
     COMPARE,
     replace(OUT, help="Save the values: .npy.", meaning="save the values", form="FILE.npy"),
-    replace(JSON, meaning="report as JSON; `-` is stdout"),
-    QUIET,
+    *(JSON, QUIET),
 )
 
 # Of info.
