@@ -71,7 +71,8 @@ class Watch:
     def __call__(self, iteration: int, residual: float) -> bool:
         if self.ends:
             return False
-        if self.progress is None:
+        begun = iteration > 0 or residual != 0.0  # kernels have not told a norm until then
+        if self.progress is None or not begun:
             return True
         try:
             answer = self.progress(iteration, residual)

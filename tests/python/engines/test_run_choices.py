@@ -117,6 +117,15 @@ def test_progress_may_return_none_to_go_on_and_false_to_stop() -> None:
     assert Watch(None)(0, 1.0) is True
 
 
+def test_progress_hears_of_no_norm_before_kernels_have_told_one() -> None:
+    seen: list[tuple[int, float]] = []
+    watch = Watch(lambda iteration, residual: seen.append((iteration, residual)))
+    assert watch(0, 0.0) is True
+    assert watch(0, 2.0) is True
+    assert watch(7, 0.0) is True
+    assert seen == [(0, 2.0), (7, 0.0)]
+
+
 def test_an_exception_of_progress_is_kept_and_asks_to_stop() -> None:
     calls = []
 
