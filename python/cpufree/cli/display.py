@@ -1,4 +1,4 @@
-"""What the command line shows: progress, reports, verdicts. All text about a solve is made here."""
+"""What the command line shows: reports on solves and matrices, tables, numbers with units."""
 
 from __future__ import annotations
 
@@ -6,64 +6,21 @@ import io
 import math
 import os
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from cpufree.solvers.result import Reason, Result
+from cpufree.cli import endings
+from cpufree.solvers.result import Result
 from cpufree.text import counted
 from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
     from cpufree.partition.cost import PartitionReport
     from cpufree.solvers.answer_check import AnswerCheck
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How the command line tells a reason: its exit code, and what to do."""
-
-    exit_code: int
-    advice: str = ""
-
-
-KEEP_X = "with --out the x so far is saved and can be given as --x0."
-ENDINGS: dict[Reason, Ending] = {
-    Reason.CONVERGED_RTOL: Ending(0),
-    Reason.CONVERGED_ATOL: Ending(0),
-    Reason.DIVERGED_ITS: Ending(10, "Raise --maxiter, loosen --rtol, or try --pc chebyshev."),
-    Reason.STAGNATED: Ending(
-        11, "The tolerance is below what this matrix allows in this precision: loosen --rtol."
-    ),
-    Reason.TIME_LIMIT: Ending(12, f"Raise --time-limit; {KEEP_X}"),
-    Reason.DIVERGED_NANORINF: Ending(
-        13, "Look for huge or non-finite entries in A, b and x0: cpufree info."
-    ),
-    Reason.DIVERGED_INDEFINITE_MAT: Ending(
-        14,
-        "Conjugate gradients need a positive definite matrix. If A is negative definite, solve "
-        "-A x = -b; if it is indefinite, use MINRES or a direct solver.",
-    ),
-    Reason.DIVERGED_INDEFINITE_PC: Ending(15, "Try --pc jacobi or --pc none."),
-    Reason.DIVERGED_BREAKDOWN: Ending(
-        16, "Try --method cg, or scale A and b: A lies at an end of its type's range."
-    ),
-    Reason.DIVERGED_DTOL: Ending(
-        17, "Try --method cg and check that A is symmetric positive definite: cpufree info."
-    ),
-    Reason.UNCONFIRMED: Ending(
-        18,
-        "Loosen --rtol. If that does not help, please report it: the two residuals should agree.",
-    ),
-    Reason.INTERRUPTED: Ending(130, KEEP_X.capitalize()),
-}
 
 
 class ReportConsole(Console):
@@ -147,77 +104,6 @@ def columns(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> 
     return Group(Text(title, style="bold"), table)
 
 
-class SolveProgress:
-    """One line on stderr that follows the residual of a running solve.
-
-    The bar is the share of the digits asked for: log(first / now) / log(first / target). Nothing is
-    shown unless the console is a terminal. Use as a context manager and pass it as `progress`.
-    """
-
-    def __init__(self, console: Console, target: float) -> None:
-        """Follow a solve that ends where the residual norm falls to target (0: unknown)."""
-        self.target = target
-        self.first = 0.0
-        self.begin = time.perf_counter()
-        self.bar = Progress(
-            TextColumn("  solving"),
-            BarColumn(bar_width=24),
-            TextColumn("iteration {task.fields[iteration]:>6}"),
-            TextColumn("‖r‖ {task.fields[residual]}, target {task.fields[target]:.1e}"),
-            TextColumn("{task.fields[elapsed]:.1f} s"),
-            console=console,
-            transient=True,
-        )
-        self.shown = console.is_terminal and not console.quiet
-        self.task: TaskID | None = None
-
-    def __enter__(self) -> SolveProgress:
-        if self.shown:
-            self.task = self.bar.add_task(
-                "", total=1.0, iteration=0, residual="...", target=self.target, elapsed=0.0
-            )
-            self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if self.shown:
-            self.bar.stop()
-
-    def share(self, residual: float) -> float:
-        """Return how many of the digits asked for are there, 0 to 1."""
-        if not (self.target > 0 and residual > 0 and self.first > self.target):
-            return 0.0
-        return min(
-            1.0, max(0.0, math.log(self.first / residual) / math.log(self.first / self.target))
-        )
-
-    def __call__(self, iteration: int, residual: float) -> bool:
-        """Show the state of the solve; always asks to go on."""
-        if self.first == 0.0:
-            self.first = residual
-        if self.task is not None:
-            self.bar.update(
-                self.task,
-                completed=self.share(residual),
-                iteration=iteration,
-                residual=f"{residual:.1e}",
-                elapsed=time.perf_counter() - self.begin,
-            )
-        return True
-
-
-def verdict(result: Result) -> str:
-    """Return one sentence: converged or not, after how many iterations, and why."""
-    state = "Converged" if result.converged else "NOT converged"
-    count = counted(result.iterations, "iteration")
-    return f"{state} after {count}: {result.reason.meaning} ({result.reason.value})"
-
-
 def result_report(
     result: Result, tolerance: float, checked: AnswerCheck | None, plan: Mapping[str, Any]
 ) -> RenderableType:
@@ -227,10 +113,10 @@ def result_report(
     find for the x returned (None: not computed), `plan` the Solver's.
     """
     style = "bold green" if result.converged else "bold red"
-    parts: list[RenderableType] = [Text(verdict(result), style=style)]
-    advice = ENDINGS[result.reason].advice
-    if advice:
-        parts.append(Text(f"  {advice}"))
+    parts: list[RenderableType] = [Text(endings.verdict(result), style=style)]
+    what_to_do = endings.advice(result)
+    if what_to_do:
+        parts.append(Text(f"  {what_to_do}"))
 
     def residual(norm: float) -> str:
         relative = f"   relative to ‖b‖: {norm / result.bnorm:.3e}" if result.bnorm > 0 else ""

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cpufree import distributed, options
-from cpufree.cli import display, timeline
+from cpufree.cli import display, endings, timeline
 from cpufree.cli.commands import (
     Outputs,
     check_length,
@@ -29,6 +29,7 @@ from cpufree.cli.rank_commands import as_rank, can_write_together, write_togethe
 from cpufree.cli.run_record import run_record
 from cpufree.env import Env
 from cpufree.laps import Laps
+from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers.answer_check import AnswerCheck, check_answer, judged
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from cpufree.solvers.solver import Solver
 
 
-EPILOG = """
+EPILOG = f"""
 [bold]Examples[/bold]
 
   cpufree solve A.mtx.gz --rhs b.npy --rtol 1e-8 --out x.npy
@@ -58,9 +59,7 @@ EPILOG = """
   0 converged · 1 unexpected error · 2 wrong usage · 3 wrong input or file · 4 engine failed or
   not available · 5 out of memory
 
-  not converged: 10 iterations (--maxiter) · 11 stagnated · 12 time limit · 13 NaN or infinity ·
-  14 matrix not positive definite · 15 preconditioner not positive definite · 16 breakdown ·
-  17 diverged · 130 interrupted (Ctrl-C; the x so far is kept)
+  not converged: {endings.exit_codes()}
 """
 
 # Options of Solver and of Solver.solve that are those of the command line.
@@ -146,7 +145,8 @@ class SolveWork:
         tolerance = max(self.given["rtol"] * problem.norm, self.given["atol"])
         how = {name: self.given[name] for name in HOW}
         with self._set_up(problem, notes) as solver:
-            with display.SolveProgress(notes, tolerance) as progress:
+            share = of_digits(problem.norm, tolerance)
+            with ProgressBar(f"  solving to {tolerance:.1e}", share, notes) as progress:
                 result = solver.solve(
                     problem.b, problem.guess, progress=progress, gather=gather, **how
                 )
@@ -159,7 +159,7 @@ class SolveWork:
         laps.lap("free")
         if speaks:
             result = self._report(problem, result, tolerance, plan, lines)
-        return display.ENDINGS[result.reason].exit_code
+        return endings.ENDINGS[result.reason].exit_code
 
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
         """Return the solver of a system."""
@@ -212,7 +212,7 @@ class SolveWork:
             laps.lap("write")
         finally:
             if self.given["quiet"]:
-                paper.print(Text(display.verdict(result)))
+                paper.print(Text(endings.verdict(result)))
             else:
                 paper.print(Text(self.matrix, style="bold"))
                 paper.print(display.result_report(result, tolerance, checked, plan))

@@ -18,8 +18,9 @@ from cli_runner import POISSON, Run, runner
 from fake_core import FakeCore
 
 from cpufree.cli import app as cli
-from cpufree.cli import commands, display, solve_command
+from cpufree.cli import commands, display, endings, solve_command
 from cpufree.errors import CpufreeError, EngineError, OutOfMemoryError
+from cpufree.progress_bar import ProgressBar
 from cpufree.solvers.result import Reason
 
 
@@ -161,6 +162,21 @@ def test_solve_that_does_not_converge_says_so_and_keeps_x(run: Run, tmp_path: Pa
     assert np.load(out).any()
 
 
+def test_higher_limit_is_advised_with_reserve_where_the_residual_has_risen(run: Run) -> None:
+    chain = ("gen:poisson1d?n=400", "--pc", "none", "--rtol", 1e-9)
+    rising = run("solve", *chain, "--maxiter", 3).out
+    assert "14 times what it was at first" in rising
+    assert "after many, a higher --maxiter will not help" in rising
+    falling = run("solve", POISSON, "--rtol", 1e-9, "--maxiter", 30).out
+    assert "Raise --maxiter, loosen --rtol, or try --pc fsai" in falling
+
+
+def test_help_of_solve_has_every_exit_code(run: Run) -> None:
+    text = run("solve", "--help").out
+    for ending in endings.ENDINGS.values():
+        assert f"{ending.exit_code} {ending.words.split()[0]}" in " ".join(text.split())
+
+
 def test_solve_names_indefinite_matrix(run: Run, indefinite: Path) -> None:
     ended = run("solve", indefinite, "--rhs", "random")
     assert ended.code == 14
@@ -244,11 +260,10 @@ def test_solve_offers_every_method_and_preconditioner(run: Run, method: str, pc:
 def test_interrupt_keeps_the_solution_and_ends_with_130(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(self: display.SolveProgress, iteration: int, residual: float) -> bool:
+    def interrupt(self: ProgressBar, iteration: int, norm: float) -> None:
         signal.raise_signal(signal.SIGINT)
-        return True
 
-    monkeypatch.setattr(display.SolveProgress, "__call__", interrupt)
+    monkeypatch.setattr(ProgressBar, "__call__", interrupt)
     out = tmp_path / "x.npy"
     system = "gen:poisson2d?nx=300,ny=300"
     ended = run("solve", system, "--rtol", "0", "--maxiter", 10**7, "--out", out)
