@@ -9,6 +9,7 @@ from cpufree.options import JSON, PLOT, QUIET
 
 PROGRAM_NAMES = ("message", "jacobi", "cg", "prcg", "pipecg", "allreduce", "training")
 STUDIES = ("check-paper", "check-scaling", "check-measured")
+USUAL_MACHINE, PAPER_MACHINE = "h200", "gpu-tn-2017"
 WAY_NAMES = ("cpu", "hdn", "gds", "nccl", "tn", "proxy", "native")
 
 PROGRAM = Option(
@@ -17,10 +18,12 @@ PROGRAM = Option(
     choices=(*PROGRAM_NAMES, *STUDIES), required=True,
 )  # fmt: skip
 MACHINE = Option(
-    "machine", "file", "gpu-tn-2017",
-    "Machine file, or the name of one that comes with cpufree.",
+    "machine", "file", None,
+    f"Machine file, or the name of one that comes with cpufree. Default: {USUAL_MACHINE}; of "
+    f"check-paper {PAPER_MACHINE}.",
     "machine file, or the name of [one that comes with cpufree](simulate.md#machines)",
-    form="FILE", metavar="FILE",
+    form="FILE", metavar="FILE", otherwise=f"`{USUAL_MACHINE}`; of `check-paper` "
+    f"`{PAPER_MACHINE}`",
 )  # fmt: skip
 PES = Option(
     "pes", "text", "2-64",
@@ -31,7 +34,7 @@ PES = Option(
     form="LIST", metavar="LIST",
 )  # fmt: skip
 WAY = Option(
-    "way", "text", "hdn,tn",
+    "way", "text", "nccl,native",
     "Ways of communication, with commas between: " + ", ".join(WAY_NAMES) + "; or all.",
     "[ways of communication](simulate.md#ways-of-communication), with commas between, or `all`",
     form="LIST", metavar="LIST",

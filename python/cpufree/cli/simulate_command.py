@@ -57,27 +57,30 @@ def simulate(program: Annotated[str, as_argument(simulate_options.PROGRAM)], giv
     check_can_write(given["goal"])
     check_can_write(given["json"])
     check_different(*written)
-    check_not_read(written, (given["machine"], given["matrix"] or ""))
+    check_not_read(written, (given["machine"] or "", given["matrix"] or ""))
     if program in simulate_options.STUDIES:
         refuse_unused(given, program)
         report = simulate_report.STUDIES[program](given)
     else:
-        cluster = load_cluster(given["machine"])
+        cluster = load_cluster(given["machine"] or simulate_options.USUAL_MACHINE)
         report = sweep_report(program, cluster, given)
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
     paper.print(report.shown)
     if given["json"]:
         record = run_record(("simulate", program), simulate_options.SIMULATE, given)
         write_json(given["json"], {**record, **report.content})
-    last = display.report_console(stderr=given["json"] == "-")
-    last.print(report.line, highlight=False, markup=False)
+    if given["quiet"]:
+        last = display.report_console(stderr=given["json"] == "-")
+        last.print(report.line, highlight=False, markup=False)
     if not report.good:
         raise typer.Exit(EXIT_ENGINE)
 
 
 def refuse_unused(given: Given, study: str) -> None:
     """Refuse options that a study does not read."""
-    for option in (simulate_options.TIMELINE, simulate_options.GOAL, simulate_options.MATRIX):
+    unused = [simulate_options.TIMELINE, simulate_options.GOAL, simulate_options.MATRIX]
+    unused += [simulate_options.MACHINE] if study != "check-paper" else []
+    for option in unused:
         if given[option.name] is not None:
             raise refuse(option, given[option.name], f"{study} takes none")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What is shown, what goes into JSON, the last line, and whether all is as it should be."""
+    """What is shown, what goes into JSON, the line that --quiet leaves, and whether all is good."""
 
     shown: RenderableType
     content: Mapping[str, Any]
@@ -63,7 +63,10 @@ def of_findings(findings: Sequence[Finding], title: str, more: Sequence[Renderab
     line = f"{len(findings) - missed} of {len(findings)} hold"
     content = {"findings": [{**dataclasses.asdict(one), "holds": one.holds} for one in findings]}
     return Report(
-        Group(display.columns(head, rows, title), *more), plain(content), line, missed == 0
+        Group(display.columns(head, rows, title), *more, Text(line)),
+        plain(content),
+        line,
+        missed == 0,
     )
 
 
@@ -86,8 +89,9 @@ def paper(given: Mapping[str, Any]) -> Report:
     """Simulate figures 8 to 11 of LeBeane et al. 2017, and check its statements."""
     from cpufree.machine.clusters import load_cluster
     from cpufree.simulate import study
+    from cpufree.simulate_options import PAPER_MACHINE
 
-    cluster = load_cluster(given["machine"])
+    cluster = load_cluster(given["machine"] or PAPER_MACHINE)
     if given["plot"]:
         from cpufree.simulate.plots import draw_paper, save_plot
 

@@ -156,13 +156,13 @@ def _of_way(
 def answer(points: Sequence[Point], worth: float = 0.5) -> list[str]:
     """Return what the points say: the fastest, and how many PEs are worth it."""
     best = min(points, key=lambda point: point.seconds)
-    said = [f"fastest: {best.way} on {best.pes} PEs, {best.seconds * 1e6:.4g} us"]
+    said = [f"fastest: {best.way} on {best.pes} PEs, {best.seconds * 1e6:.4g} µs"]
     good = [point for point in points if point.efficiency >= worth]
     if good:
         most = max(good, key=lambda point: (point.pes, -point.seconds))
         said.append(
             f"most PEs with an efficiency of {worth:.0%} or more: {most.pes}, by {most.way} "
-            f"({most.efficiency:.0%}, {most.seconds * 1e6:.4g} us)"
+            f"({most.efficiency:.0%}, {most.seconds * 1e6:.4g} µs)"
         )
     for pes in sorted({point.pes for point in points}):
         there = sorted((p for p in points if p.pes == pes), key=lambda p: p.seconds)
