@@ -9,11 +9,12 @@ set(unit_problem problem problem/factors)
 set(unit_blocks problem/blocks)
 set(unit_formats formats formats/layout)
 set(unit_systems systems systems/gpu)
+set(unit_multigrid multigrid)
 set(unit_distributed systems/distributed)
 set(unit_stencils systems/stencil)
 set(unit_probes systems/probes simulate)
 set(unit_cpu systems/cpu systems/program)
-set(units base problem blocks formats systems distributed stencils probes cpu)
+set(units base problem blocks formats multigrid systems distributed stencils probes cpu)
 set(cpu_sources systems/system.cpp systems/stencil/cpu_stencil.cpp systems/stencil/stencil.cpp
   systems/probes/cpu.cpp)
 

@@ -1,0 +1,46 @@
+// A hierarchy of smoothed aggregation: the levels of a multigrid cycle, as plain data.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpufree/multigrid/sparse.hpp"
+
+namespace cpufree::multigrid {
+
+struct Options {
+  double theta = 0.08;          // an entry is strong where |a_ij| >= theta sqrt(a_ii a_jj); level 0
+  std::int32_t coarsest = 500;  // rows that are few enough for a dense inverse
+  double least_ratio = 1.3;     // rows of a level over those of the next one, or there is none
+  double most_complexity = 2.5;  // nonzeros of all levels over those of A
+};
+
+struct Level {
+  // D^-1/2 A D^-1/2 of this level's operator A, whose diagonal is D: its own is 1.
+  SparseMatrix matrix;
+  // From the next level's unknowns to these, both scaled. The last level has none.
+  SparseMatrix prolongator;
+  std::vector<std::int32_t> owner;  // the PE of each row
+  double lambda = 1.0;              // largest eigenvalue of the matrix
+};
+
+struct Hierarchy {
+  std::vector<Level> levels;
+  std::vector<double> scale;  // D^-1/2 of A, its median 1
+  std::vector<double>
+      inverse;      // of the last level's matrix, row by row; empty: it has too many rows
+  std::string why;  // what has kept it from coarser levels; "": nothing
+
+  // Nonzeros of all levels over those of A.
+  double complexity() const;
+};
+
+// The hierarchy of a symmetric matrix whose row i is of PE owner[i]; aggregates stay inside a PE.
+// `order`: the sequence in which unknowns are numbered, empty for the natural one. By all cores,
+// with the same bits on any number of them.
+template <class T>
+Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
+                         const Options& options = {});
+
+}  // namespace cpufree::multigrid

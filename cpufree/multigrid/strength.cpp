@@ -1,0 +1,135 @@
+#include "cpufree/multigrid/strength.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include "cpufree/multigrid/noise.hpp"
+
+namespace cpufree::multigrid {
+
+namespace {
+
+constexpr int kLanczosSteps = 10;
+
+// The largest eigenvalue of a symmetric tridiagonal matrix, by bisection on Sturm sequences.
+double largest_of_tridiagonal(const std::vector<double>& diagonal, const std::vector<double>& off) {
+  double high = 0.0;  // by rows
+  for (std::size_t k = 0; k < diagonal.size(); ++k)
+    high = std::max(
+        high, diagonal[k] + (k > 0 ? off[k - 1] : 0.0) + (k + 1 < diagonal.size() ? off[k] : 0.0));
+  double low = 0.0;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = 0.5 * (low + high);
+    bool above = false;  // an eigenvalue is
+    double d = 1.0;
+    for (std::size_t k = 0; k < diagonal.size() && !above; ++k) {
+      d = diagonal[k] - middle - (k > 0 ? off[k - 1] * off[k - 1] / d : 0.0);
+      if (d == 0.0) d = -1e-300;
+      above = d > 0.0;
+    }
+    (above ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
+                         double theta) {
+  StrongGraph graph;
+  graph.row_ptr.assign(at(a.rows()) + 1, 0);
+  graph.isolated.assign(at(a.rows()), 1);
+  const auto each = [&](std::int32_t row, auto&& f) {
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      if (a.col[at(k)] != row && is_strong(a.val[at(k)], theta)) f(a.col[at(k)]);
+  };
+  for_rows(a.rows(), [&](std::int32_t row) {
+    each(row, [&](std::int32_t column) {
+      graph.isolated[at(row)] = 0;
+      if (owner[at(column)] == owner[at(row)]) ++graph.row_ptr[at(row) + 1];
+    });
+  });
+  std::partial_sum(graph.row_ptr.begin(), graph.row_ptr.end(), graph.row_ptr.begin());
+  graph.col.resize(at(graph.row_ptr.back()));
+  for_rows(a.rows(), [&](std::int32_t row) {
+    std::int64_t to = graph.row_ptr[at(row)];
+    each(row, [&](std::int32_t column) {
+      if (owner[at(column)] == owner[at(row)]) graph.col[at(to++)] = column;
+    });
+  });
+  return graph;
+}
+
+std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
+                                      double theta) {
+  std::vector<double> diagonal(at(a.rows()), 1.0);
+  for_rows(a.rows(), [&](std::int32_t row) {
+    double weak = 0.0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      if (a.col[at(k)] != row && !is_strong(a.val[at(k)], theta))
+        weak += a.val[at(k)] * (constant[at(a.col[at(k)])] / constant[at(row)]);
+    const double lumped = 1.0 + weak;
+    diagonal[at(row)] = lumped > kLeastDiagonal ? lumped : kLeastDiagonal;
+    if (!std::isfinite(lumped)) diagonal[at(row)] = 1.0;
+  });
+  return diagonal;
+}
+
+double largest_eigenvalue(
+    std::int32_t rows, int steps,
+    const std::function<void(const std::vector<double>&, std::vector<double>&)>& product) {
+  std::vector<double> v(at(rows)), before(at(rows), 0.0), w(at(rows));
+  for_rows(rows, [&](std::int32_t i) { v[at(i)] = noise(i); });
+  const auto length = [&](const std::vector<double>& u) {
+    return std::sqrt(sum_over_rows(rows, [&](std::int32_t i) { return u[at(i)] * u[at(i)]; }));
+  };
+  std::vector<double> diagonal, off;
+  double norm = length(v);
+  for (int step = 0; step < steps && norm > 1e-10; ++step) {
+    for_rows(rows, [&](std::int32_t i) { v[at(i)] /= norm; });
+    if (step > 0) off.push_back(norm);
+    product(v, w);
+    const double alpha = sum_over_rows(rows, [&](std::int32_t i) { return v[at(i)] * w[at(i)]; });
+    diagonal.push_back(alpha);
+    const double beta = step > 0 ? norm : 0.0;
+    for_rows(rows, [&](std::int32_t i) {
+      const double next = w[at(i)] - alpha * v[at(i)] - beta * before[at(i)];
+      before[at(i)] = v[at(i)];
+      v[at(i)] = next;
+    });
+    norm = length(v);
+  }
+  return diagonal.empty() ? 1.0 : largest_of_tridiagonal(diagonal, off);
+}
+
+double largest_eigenvalue(const SparseMatrix& a) {
+  return largest_eigenvalue(a.rows(), kLanczosSteps,
+                            [&](const std::vector<double>& v, std::vector<double>& w) {
+                              for_rows(a.rows(), [&](std::int32_t row) {
+                                double sum = 0.0;
+                                for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+                                  sum += a.val[at(k)] * v[at(a.col[at(k)])];
+                                w[at(row)] = sum;
+                              });
+                            });
+}
+
+double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diagonal,
+                          double theta) {
+  std::vector<double> root(diagonal.size());  // of 1 / D
+  for_rows(a.rows(), [&](std::int32_t i) { root[at(i)] = 1.0 / std::sqrt(diagonal[at(i)]); });
+  return largest_eigenvalue(a.rows(), kLanczosSteps,
+                            [&](const std::vector<double>& v, std::vector<double>& w) {
+                              for_rows(a.rows(), [&](std::int32_t row) {
+                                double sum = 0.0;
+                                for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+                                  const std::int32_t column = a.col[at(k)];
+                                  if (column != row && is_strong(a.val[at(k)], theta))
+                                    sum += a.val[at(k)] * v[at(column)] * root[at(column)];
+                                }
+                                w[at(row)] = v[at(row)] + sum * root[at(row)];
+                              });
+                            });
+}
+
+}  // namespace cpufree::multigrid

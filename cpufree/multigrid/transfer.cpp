@@ -1,0 +1,108 @@
+#include "cpufree/multigrid/transfer.hpp"
+
+#include <cmath>
+
+namespace cpufree::multigrid {
+
+SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggregates,
+                                  const std::vector<double>& constant,
+                                  const std::vector<double>& diagonal, double theta,
+                                  double lambda) {
+  const double omega = 4.0 / (3.0 * lambda);
+  return matrix_of_rows(a.rows(), aggregates.count, [&](RowRange) {
+    return [&, entries = std::vector<std::pair<std::int32_t, double>>()](
+               std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) mutable {
+      entries.clear();
+      for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+        const std::int32_t j = a.col[at(k)];
+        if (aggregates.of_row[at(j)] < 0) continue;
+        if (j == row)  // D_F^-1 F has a diagonal of ones
+          entries.emplace_back(aggregates.of_row[at(j)], (1.0 - omega) * constant[at(j)]);
+        else if (is_strong(a.val[at(k)], theta))
+          entries.emplace_back(aggregates.of_row[at(j)],
+                               -omega * a.val[at(k)] / diagonal[at(row)] * constant[at(j)]);
+      }
+      std::ranges::stable_sort(entries, {}, [](const auto& entry) { return entry.first; });
+      for (std::size_t k = 0; k < entries.size(); ++k) {
+        if (k == 0 || entries[k].first != entries[k - 1].first) {
+          col.push_back(entries[k].first);
+          val.push_back(0.0);
+        }
+        val.back() += entries[k].second;
+      }
+    };
+  });
+}
+
+SparseMatrix galerkin_product(const SparseMatrix& a, const SparseMatrix& p) {
+  return multiply(transpose(p), multiply(a, p));
+}
+
+std::vector<double> inverse_roots(const SparseMatrix& a) {
+  std::vector<double> s(at(a.rows()), 1.0);
+  for_rows(a.rows(), [&](std::int32_t row) {
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      if (a.col[at(k)] == row && a.val[at(k)] > 0.0) s[at(row)] = 1.0 / std::sqrt(a.val[at(k)]);
+  });
+  return s;
+}
+
+void scale_both_sides(SparseMatrix& a, const std::vector<double>& s) {
+  for_rows(a.rows(), [&](std::int32_t row) {
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+      const std::int32_t column = a.col[at(k)];
+      a.val[at(k)] = column == row ? 1.0 : a.val[at(k)] * s[at(row)] * s[at(column)];
+    }
+  });
+}
+
+void scale_columns(SparseMatrix& p, const std::vector<double>& s) {
+  for_rows(p.rows(), [&](std::int32_t row) {
+    for (std::int64_t k = p.begin(row); k < p.end(row); ++k) p.val[at(k)] *= s[at(p.col[at(k)])];
+  });
+}
+
+std::vector<double> dense_inverse(const SparseMatrix& a) {
+  constexpr double kSingular = 1e-12;  // a pivot below, of a matrix with a diagonal of ones
+  const std::size_t n = at(a.rows());
+  std::vector<double> l(n * n, 0.0);  // A = L L^T, row by row
+  for (std::int32_t row = 0; row < a.rows(); ++row)
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      l[at(row) * n + at(a.col[at(k)])] = a.val[at(k)];
+  std::vector<char> regular(n, 1);
+  for (std::size_t i = 0; i < n; ++i) {
+    double* const row = l.data() + i * n;
+    for (std::size_t j = 0; j <= i; ++j) {
+      const double* const other = l.data() + j * n;
+      double sum = row[j];
+      for (std::size_t k = 0; k < j; ++k) sum -= row[k] * other[k];
+      if (j < i)
+        row[j] = regular[j] != 0 ? sum / other[j] : 0.0;
+      else if (sum > kSingular)
+        row[i] = std::sqrt(sum);
+      else
+        regular[i] = 0, row[i] = 1.0;
+    }
+  }
+  std::vector<double> inverse(n * n, 0.0);
+  in_parallel(static_cast<int>(n), [&](int c) {  // column c, from e_c
+    if (regular[at(c)] == 0) return;
+    double* const x = inverse.data() + at(c) * n;
+    x[at(c)] = 1.0;
+    for (std::size_t i = at(c); i < n; ++i) {
+      double sum = x[i];
+      for (std::size_t k = at(c); k < i; ++k) sum -= l[i * n + k] * x[k];
+      x[i] = regular[i] != 0 ? sum / l[i * n + i] : 0.0;
+    }
+    for (std::size_t i = n; i-- > 0;) {
+      x[i] = regular[i] != 0 ? x[i] / l[i * n + i] : 0.0;
+      for (std::size_t k = 0; k < i; ++k) x[k] -= l[i * n + k] * x[i];
+    }
+  });
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      inverse[i * n + j] = inverse[j * n + i] = 0.5 * (inverse[i * n + j] + inverse[j * n + i]);
+  return inverse;
+}
+
+}  // namespace cpufree::multigrid

@@ -1,0 +1,279 @@
+// Hierarchies of smoothed aggregation beside the mathematics.
+#include <cmath>
+
+#include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/multigrid/noise.hpp"
+#include "cpufree/multigrid/transfer.hpp"
+#include "cpufree/reference/cg.hpp"
+#include "cpufree/reference/multigrid.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+using multigrid::make_hierarchy;
+using reference::Sparse;
+using reference::Vec;
+
+// Levels of few rows, so that small systems have several.
+constexpr multigrid::Options kDeep{.coarsest = 10};
+
+std::vector<std::int32_t> slabs(std::int32_t rows, int pes) {
+  std::vector<std::int32_t> owner(at(rows));
+  for (std::int32_t i = 0; i < rows; ++i)
+    owner[at(i)] = static_cast<std::int32_t>(std::int64_t{i} * pes / rows);
+  return owner;
+}
+
+multigrid::Hierarchy hierarchy_of(const Matrix<double>& a, int pes = 1,
+                                  const multigrid::Options& options = kDeep) {
+  return make_hierarchy(a.view(), slabs(a.n(), pes), options);
+}
+
+Sparse sparse(const multigrid::SparseMatrix& a) {
+  return reference::sparse(CsrView<double>{a.rows(), a.row_ptr, a.col, a.val});
+}
+
+double distance(const Sparse& a, const Sparse& b) {
+  double most = a.size() == b.size() ? 0.0 : 1e300;
+  for (std::size_t i = 0; i < a.size() && most < 1e300; ++i) {
+    if (a[i].size() != b[i].size()) return 1e300;
+    for (const auto& [j, value] : a[i])
+      most = std::max(most, b[i].contains(j) ? std::abs(value - b[i].at(j)) : 1e300);
+  }
+  return most;
+}
+
+// The hierarchy as the reference has it.
+struct Serial {
+  explicit Serial(const multigrid::Hierarchy& h) : scale(h.scale) {
+    for (const auto& level : h.levels)
+      levels.push_back({sparse(level.matrix),
+                        &level == &h.levels.back() ? Sparse() : sparse(level.prolongator),
+                        level.lambda});
+    const std::size_t n = levels.back().a.size();
+    if (h.inverse.empty()) return;
+    solve.resize(n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) solve[i][j] = h.inverse[i * n + j];
+  }
+  Vec apply(Vec r) const {
+    for (std::size_t i = 0; i < r.size(); ++i) r[i] *= scale[i];
+    Vec z = reference::cycle(levels, solve, r);
+    for (std::size_t i = 0; i < z.size(); ++i) z[i] *= scale[i];
+    return z;
+  }
+  std::vector<reference::Level> levels;
+  Sparse solve;
+  std::vector<double> scale;
+};
+
+std::int64_t iterations(const Matrix<double>& a, const Serial& m, double rtol = 1e-8) {
+  return reference::cg(a.view(), wave(a.n()), rtol, 500, [&](const Vec& r) { return m.apply(r); })
+      .iterations;
+}
+
+// A 7-point grid with a coefficient `weak` in one direction.
+Matrix<double> grid3d(std::int32_t m, double weak = 1.0) {
+  Entries e;
+  const auto couple = [&](std::int32_t i, std::int32_t j, double w) { e[{i, j}] = e[{j, i}] = -w; };
+  for (std::int32_t k = 0; k < m * m * m; ++k) {
+    e[{k, k}] = 4.0 + 2.0 * weak;
+    if (k % m + 1 < m) couple(k, k + 1, 1.0);
+    if (k / m % m + 1 < m) couple(k, k + m, 1.0);
+    if (k / (m * m) + 1 < m) couple(k, k + m * m, weak);
+  }
+  return from_entries<double>(m * m * m, e);
+}
+
+}  // namespace
+
+TEST(strong_couplings_are_those_of_the_reference) {
+  const auto a = grid3d(5, 0.05);
+  const auto h = hierarchy_of(a);
+  const auto owner = slabs(a.n(), 2);
+  const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.08);
+  const auto expected =
+      reference::strong_graph(reference::sparse(a.view()), {owner.begin(), owner.end()}, 0.08);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::vector<std::size_t>(graph.col.begin() + graph.row_ptr[i],
+                                   graph.col.begin() + graph.row_ptr[i + 1]) == expected[i]);
+}
+
+TEST(independent_sets_are_those_that_the_serial_method_finds_by_the_same_keys) {
+  for (const auto& a : {grid2d(23, 17), irregular(400, 3)}) {
+    const auto h = hierarchy_of(a);
+    const std::vector<std::int32_t> owner(at(a.n()), 0);
+    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.01);
+    reference::Graph serial(at(a.n()));
+    std::vector<std::uint64_t> keys;
+    for (std::int32_t i = 0; i < a.n(); ++i) {
+      serial[at(i)].assign(graph.col.begin() + graph.row_ptr[at(i)],
+                           graph.col.begin() + graph.row_ptr[at(i) + 1]);
+      keys.push_back(multigrid::hash(i) >> 34 << 32 | static_cast<std::uint32_t>(i));
+    }
+    std::vector<char> candidate(at(a.n()), 1);
+    for (std::size_t i = 0; i < candidate.size(); i += 7) candidate[i] = 0;
+    CHECK(multigrid::independent_set(graph, candidate) ==
+          reference::independent_set(serial, candidate, keys));
+  }
+}
+
+TEST(aggregates_cover_all_rows_with_strong_couplings_and_stay_inside_a_pe) {
+  const auto a = irregular(500, 4);
+  const auto h = hierarchy_of(a);
+  for (const int pes : {1, 3}) {
+    const auto owner = slabs(a.n(), pes);
+    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.02);
+    const auto made = multigrid::aggregate(graph, h.levels[0].matrix);
+    int outside = 0, lonely = 0;
+    for (std::int32_t i = 0; i < a.n(); ++i) {
+      const std::int32_t c = made.of_row[at(i)];
+      if ((c < 0) != (graph.isolated[at(i)] != 0)) ++lonely;
+      if (c >= 0 && owner[at(i)] != owner[at(made.roots[at(c)])]) ++outside;
+    }
+    CHECK_EQ(lonely, 0);
+    CHECK_EQ(outside, 0);
+  }
+}
+
+TEST(the_prolongator_is_that_of_the_reference) {
+  const auto a = grid3d(6, 0.05);
+  const auto h = hierarchy_of(a);
+  const auto& matrix = h.levels[0].matrix;
+  const auto owner = slabs(a.n(), 1);
+  Vec constant(at(a.n()));
+  for (std::size_t i = 0; i < constant.size(); ++i) constant[i] = 1.0 + 0.1 * double(i % 3);
+  const auto made = multigrid::aggregate(multigrid::strong_graph(matrix, owner, 0.08), matrix);
+  const auto diagonal = multigrid::filtered_diagonal(matrix, constant, 0.08);
+  const auto p = multigrid::smoothed_prolongator(matrix, made, constant, diagonal, 0.08, 1.9);
+  const auto expected =
+      reference::smoothed_prolongator(sparse(matrix), {made.of_row.begin(), made.of_row.end()},
+                                      constant, 0.08, 1.9, multigrid::kLeastDiagonal);
+  CHECK(distance(sparse(p), expected) < 1e-14);
+}
+
+TEST(coarse_matrices_are_galerkin_products_with_a_diagonal_of_ones) {
+  const auto h = hierarchy_of(grid2d(40, 30), 2);
+  CHECK(h.levels.size() > 2);
+  for (std::size_t l = 0; l + 1 < h.levels.size(); ++l) {
+    const auto& coarse = h.levels[l + 1].matrix;
+    const auto product = reference::galerkin_product(
+        sparse(h.levels[l].matrix), sparse(h.levels[l].prolongator), at(coarse.rows()));
+    CHECK(distance(sparse(coarse), product) < 1e-12);
+    for (std::size_t i = 0; i < product.size(); ++i)
+      CHECK(std::abs(product[i].at(i) - 1.0) < 1e-12);
+  }
+}
+
+TEST(the_prolongator_reproduces_the_constant_where_a_takes_it_to_zero) {
+  const auto a = grid2d(40, 40);
+  const auto h = hierarchy_of(a);
+  const auto& matrix = h.levels[0].matrix;
+  const Vec ones(at(a.n()), 1.0);
+  const auto made =
+      multigrid::aggregate(multigrid::strong_graph(matrix, slabs(a.n(), 2), 0.08), matrix);
+  const auto p =
+      multigrid::smoothed_prolongator(matrix, made, ones, Vec(at(a.n()), 1.0), 0.08, 2.0);
+  const Vec found = reference::multiply(sparse(p), Vec(at(made.count), 1.0));
+  const Vec image = reference::multiply(sparse(matrix), ones);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (image[i] == 0.0) CHECK(std::abs(found[i] - 1.0) < 1e-14);
+}
+
+TEST(the_filtered_diagonal_keeps_the_constant_and_a_part_of_itself) {
+  const auto a = grid3d(6, 0.05);
+  const auto h = hierarchy_of(a);
+  const auto& matrix = h.levels[0].matrix;
+  const Vec ones(at(a.n()), 1.0);
+  const auto diagonal = multigrid::filtered_diagonal(matrix, ones, 0.08);
+  const Sparse s = sparse(matrix);
+  const Vec image = reference::multiply(s, ones);
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    double strong = diagonal[i];
+    for (const auto& [j, value] : s[i])
+      if (j != i && multigrid::is_strong(value, 0.08)) strong += value;
+    CHECK(std::abs(strong - image[i]) < 1e-12);
+  }
+  const auto all = multigrid::filtered_diagonal(matrix, ones, 1.0);  // all entries are weak
+  for (const double d : all) CHECK(d >= multigrid::kLeastDiagonal);
+}
+
+TEST(the_cycle_is_symmetric_and_positive_definite) {
+  const auto a = irregular(300, 6);
+  const Serial m(hierarchy_of(a));
+  for (int k = 0; k < 5; ++k) {
+    Vec u(at(a.n())), v(at(a.n()));
+    for (std::int32_t i = 0; i < a.n(); ++i)
+      u[at(i)] = multigrid::noise(i + 1000 * k), v[at(i)] = multigrid::noise(i - 7000 * (k + 1));
+    const Vec mu = m.apply(u), mv = m.apply(v);
+    CHECK(std::abs(reference::dot(mu, v) - reference::dot(u, mv)) <
+          1e-12 * std::sqrt(reference::dot(mu, mu) * reference::dot(v, v)));
+    CHECK(reference::dot(u, mu) > 0.0);
+  }
+}
+
+TEST(the_largest_eigenvalue_is_found_within_a_tenth) {
+  const auto h = hierarchy_of(grid2d(40, 40));
+  const double exact = 1.0 + std::cos(M_PI / 41.0);
+  CHECK(h.levels[0].lambda < exact + 1e-12 && h.levels[0].lambda > 0.93 * exact);
+}
+
+TEST(the_dense_inverse_is_one_and_leaves_singular_rows_out) {
+  auto a = grid2d(6, 5);
+  const auto h = hierarchy_of(a, 1, {.coarsest = 40});
+  CHECK_EQ(h.levels.size(), std::size_t{1});
+  const Serial m(h);
+  const Vec b = wave(a.n());
+  const Vec back = reference::multiply(a.view(), m.apply(b));
+  for (std::size_t i = 0; i < b.size(); ++i) CHECK(std::abs(back[i] - b[i]) < 1e-12);
+  const auto singular = from_entries<double>(
+      3, {{{0, 0}, 1.0}, {{0, 1}, -1.0}, {{1, 0}, -1.0}, {{1, 1}, 1.0}, {{2, 2}, 4.0}});
+  const auto inverse = hierarchy_of(singular).inverse;
+  CHECK(inverse == std::vector<double>({1, 0, 0, 0, 0, 0, 0, 0, 1}));
+}
+
+TEST(iterations_hardly_grow_with_the_system) {
+  const auto small = grid2d(30, 30), large = grid2d(120, 120);
+  const auto few = iterations(small, Serial(hierarchy_of(small)));
+  const auto more = iterations(large, Serial(hierarchy_of(large)));
+  CHECK(few <= 13);
+  CHECK(more <= few + 3);
+}
+
+TEST(iterations_hardly_depend_on_the_number_of_pes) {
+  const auto a = grid3d(20);
+  const auto one = iterations(a, Serial(hierarchy_of(a)));
+  for (const int pes : {2, 3, 4})
+    CHECK(std::abs(iterations(a, Serial(hierarchy_of(a, pes))) - one) <= 1);
+}
+
+TEST(weak_couplings_are_left_out_of_aggregates_and_iterations_stay_few) {
+  const auto a = grid3d(20, 1e-3);
+  CHECK(iterations(a, Serial(hierarchy_of(a))) <= 14);
+}
+
+TEST(a_diagonal_matrix_has_one_level_and_says_why) {
+  Entries e;
+  for (std::int32_t i = 0; i < 30; ++i) e[{i, i}] = 1.0 + i;
+  const auto h = hierarchy_of(from_entries<double>(30, e));
+  CHECK_EQ(h.levels.size(), std::size_t{1});
+  CHECK(h.inverse.empty());
+  CHECK(h.why.find("no row") != std::string::npos);
+}
+
+TEST(penalty_rows_stay_out_of_all_aggregates) {
+  auto a = grid2d(20, 20);
+  for (std::int32_t i = 0; i < a.n(); i += 9)
+    for (auto k = at(a.row_ptr[at(i)]); k < at(a.row_ptr[at(i) + 1]); ++k)
+      if (a.col[k] == i) a.val[k] = 1e30;
+  const auto h = hierarchy_of(a);
+  const auto& p = h.levels[0].prolongator;
+  int reached = 0;
+  for (std::int32_t i = 0; i < a.n(); i += 9) reached += p.end(i) > p.begin(i) ? 1 : 0;
+  CHECK_EQ(reached, 0);
+  CHECK(iterations(a, Serial(h)) <= 14);
+}
