@@ -14,6 +14,7 @@ namespace cpufree {
 template <class T>
 struct CsrRows {
   using Value = T;
+  using Single = CsrRows<float>;  // the same with values in single precision
   const std::uint32_t* row_ptr = nullptr;
   const std::int32_t* col = nullptr;
   const T* val = nullptr;

@@ -17,6 +17,7 @@ namespace cpufree {
 template <class T, int W>
 struct Sliced {
   using Value = T;
+  using Single = Sliced<float, W>;  // the same with values in single precision
   static constexpr int width = W;
   static constexpr int kAhead = 32;  // columns fetched ahead: hardware prefetchers lag behind here
 

@@ -114,7 +114,8 @@ void join_strongest(const StrongGraph& graph, const SparseMatrix& a,
 
 }  // namespace
 
-Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a) {
+Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a,
+                     std::span<const std::int32_t> order) {
   std::vector<std::int32_t> root_of(at(graph.rows()), -1);
   const auto all = left_over(graph, root_of);
   join_roots(graph, independent_set(graph, all), all, root_of);
@@ -122,11 +123,12 @@ Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a) {
   join_strongest(graph, a, root_of);
   Aggregates made;
   std::vector<std::int32_t> number(at(graph.rows()), -1);
-  for (std::int32_t i = 0; i < graph.rows(); ++i)
-    if (root_of[at(i)] == i) {
-      number[at(i)] = made.count++;
-      made.roots.push_back(i);
-    }
+  for (std::int32_t k = 0; k < graph.rows(); ++k) {
+    const std::int32_t i = order.empty() ? k : order[at(k)];
+    if (root_of[at(i)] != i) continue;
+    number[at(i)] = made.count++;
+    made.roots.push_back(i);
+  }
   made.of_row.resize(root_of.size());
   for_rows(graph.rows(), [&](std::int32_t i) {
     made.of_row[at(i)] = root_of[at(i)] < 0 ? -1 : number[at(root_of[at(i)])];

@@ -1,6 +1,8 @@
 // Aggregates of strongly coupled rows, each of rows of one PE.
 #pragma once
 
+#include <span>
+
 #include "cpufree/multigrid/strength.hpp"
 
 namespace cpufree::multigrid {
@@ -21,7 +23,9 @@ std::vector<char> independent_set(const StrongGraph& graph, const std::vector<ch
 
 // Roots are an independent set, whose neighbours join them. So do, in a second pass, rows that are
 // left over, where enough of them are neighbours; others join the aggregate to which their
-// strongest coupling leads. `a`: the matrix of the graph.
-Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a);
+// strongest coupling leads. `a`: the matrix of the graph. Aggregates are numbered by their roots,
+// in the sequence of rows `order`, empty for the natural one.
+Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a,
+                     std::span<const std::int32_t> order = {});
 
 }  // namespace cpufree::multigrid

@@ -8,6 +8,8 @@ namespace cpufree::multigrid {
 
 namespace {
 
+using NaturalOrder = std::span<const std::int32_t>;
+
 template <class T>
 SparseMatrix copy_of(const CsrView<T>& a) {
   SparseMatrix copy;
@@ -32,11 +34,11 @@ std::vector<double> reciprocals(std::vector<double> s) {
 // Coarsens the last level. Returns why that is not worth while; "": there is another level.
 // `constant`: the vector that the prolongator is to have in its range, of the levels' unknowns.
 std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
-                    const Options& options) {
+                    std::span<const std::int32_t> order, const Options& options) {
   Level& fine = h.levels.back();
   const SparseMatrix& a = fine.matrix;
   const StrongGraph graph = strong_graph(a, fine.owner, theta);
-  const Aggregates aggregates = aggregate(graph, a);
+  const Aggregates aggregates = aggregate(graph, a, order);
   if (aggregates.count == 0) return "no row has a strong coupling to another one";
   std::int32_t covered = 0;
   for (const char isolated : graph.isolated) covered += isolated == 0 ? 1 : 0;
@@ -73,7 +75,7 @@ double Hierarchy::complexity() const {
 
 template <class T>
 Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
-                         const Options& options) {
+                         std::span<const std::int32_t> order, const Options& options) {
   Hierarchy h;
   Level& first = h.levels.emplace_back();
   first.matrix = copy_of(a);
@@ -82,20 +84,23 @@ Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owne
   scale_both_sides(first.matrix, h.scale);
   std::vector<double> constant = reciprocals(h.scale);
   double theta = options.theta;
-  while (h.why.empty() && h.levels.back().matrix.rows() > options.coarsest) {
-    h.why = coarsen(h, constant, theta, options);
+  // Level 0 is never inverted: its rows are numbered as those of A are.
+  while (h.why.empty() &&
+         (h.levels.size() == 1 || h.levels.back().matrix.rows() > options.coarsest)) {
+    h.why = coarsen(h, constant, theta, h.levels.size() == 1 ? order : NaturalOrder(), options);
     theta *= 0.5;
   }
   const Level& last = h.levels.back();
-  if (last.matrix.rows() <= options.coarsest) h.inverse = dense_inverse(last.matrix);
+  if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
+    h.inverse = dense_inverse(last.matrix);
   for (Level& level : h.levels)
     if (&level != &last || h.inverse.empty()) level.lambda = largest_eigenvalue(level.matrix);
   return h;
 }
 
 template Hierarchy make_hierarchy(const CsrView<float>&, std::span<const std::int32_t>,
-                                  const Options&);
+                                  std::span<const std::int32_t>, const Options&);
 template Hierarchy make_hierarchy(const CsrView<double>&, std::span<const std::int32_t>,
-                                  const Options&);
+                                  std::span<const std::int32_t>, const Options&);
 
 }  // namespace cpufree::multigrid

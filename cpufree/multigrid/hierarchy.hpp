@@ -27,9 +27,9 @@ struct Level {
 
 struct Hierarchy {
   std::vector<Level> levels;
-  std::vector<double> scale;  // D^-1/2 of A, its median 1
-  std::vector<double>
-      inverse;      // of the last level's matrix, row by row; empty: it has too many rows
+  std::vector<double> scale;  // D^-1/2 of A
+  // Of the last level's matrix, row by row. Empty: it has too many rows, or is level 0.
+  std::vector<double> inverse;
   std::string why;  // what has kept it from coarser levels; "": nothing
 
   // Nonzeros of all levels over those of A.
@@ -37,10 +37,10 @@ struct Hierarchy {
 };
 
 // The hierarchy of a symmetric matrix whose row i is of PE owner[i]; aggregates stay inside a PE.
-// `order`: the sequence in which unknowns are numbered, empty for the natural one. By all cores,
-// with the same bits on any number of them.
+// `order`: the sequence of rows by which level 1 is numbered, empty for the natural one. By all
+// cores, with the same bits on any number of them.
 template <class T>
 Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
-                         const Options& options = {});
+                         std::span<const std::int32_t> order, const Options& options = {});
 
 }  // namespace cpufree::multigrid

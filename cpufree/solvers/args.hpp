@@ -151,6 +151,10 @@ struct Residency {
   bool prefetch = false;  // vectors are read from far, and are long
 };
 
+// What a multigrid cycle is given (multigrid/cycle_args.hpp).
+template <class M>
+struct CycleArgs;
+
 // One PE's arguments, for K columns.
 template <class M, int K = 1>
 struct SolveArgs {
@@ -161,6 +165,7 @@ struct SolveArgs {
   Residency residency;
   const BlockShare<M>* shares = nullptr;    // one per block
   const FactorShare<T>* factors = nullptr;  // one per block, of a preconditioner that has factors
+  const CycleArgs<M>* cycle = nullptr;      // of multigrid as preconditioner
   std::int32_t rows = 0;                    // number of rows: ghosts begin there
   bool block_halos = false;                 // rows of other blocks are ghosts, too (block_halo.hpp)
   const std::int64_t* send_ptr = nullptr;   // rows that other PEs read + 1

@@ -164,6 +164,12 @@ class Context : public BlockRows<P, M, Format, K> {
       });
   }
 
+  // After `exchange(v, ...)`: all entries of v that my PE has are in place, for what reads them
+  // otherwise than through A. Halos are stores.
+  CPUFREE_KERNEL_FN bool await(const Vector&) {
+    return arrivals_.wait_local() && arrivals_.wait_halo();
+  }
+
   // `exchange` of one of two scratch vectors, taken in turn: between two exchanges of the same one
   // lies an exchange of the other, hence proof (ii). Returns the vector; its rows may be read until
   // the next but one call.

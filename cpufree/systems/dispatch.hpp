@@ -20,6 +20,9 @@ auto with_preconditioner(Preconditioner preconditioner, F&& f) {
     case Preconditioner::block_jacobi:
     case Preconditioner::fsai:
       return f.template operator()<Factored<T>>();
+    case Preconditioner::amg:
+      throw Unsupported(
+          "the preconditioner amg is for the engine cpu_threads, with all PEs on one node");
   }
   throw InvalidInput("unknown preconditioner");
 }

@@ -63,7 +63,7 @@ void report_factors(PlanReport& report, const FactorSpec& spec, Team* team,
 }
 
 void require_factors(const SolveSpec& solve, const FactorSpec& factors) {
-  if (!has_factors(solve.preconditioner)) return;
+  if (!set_up_with_matrix(solve.preconditioner)) return;
   const std::string name = preconditioner_name(solve.preconditioner);
   require(solve.preconditioner == factors.kind,
           "the preconditioner " + name + " is set up along with the matrix: name it there, as in " +

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/channel.hpp"
@@ -13,6 +15,12 @@
 
 namespace cpufree {
 
+// What blocks exchange on a level of multigrid: an arrival board, and vectors.
+struct LevelHeap {
+  Symmetric<Flag> flags;
+  Symmetric<float> scratch[2];
+};
+
 template <class T>
 struct Heap {
   Symmetric<Flag> leave;  // for engines that tell PEs to leave through their memory
@@ -22,15 +30,18 @@ struct Heap {
   Symmetric<double> node_in, node_out;  // of NodeBoard, where there are several nodes
   Symmetric<Flag> node_flags;
   Symmetric<T> p, scratch[2];
+  std::vector<LevelHeap> levels;
   std::size_t channel_bytes = 0;  // of the beginning
   std::size_t bytes = 0;
   bool packets = false;
 
   Heap() = default;
-  // `most_packets`: of a PE, for one vector of one column. 0: halos are stores.
+  // `most_packets`: of a PE, for one vector of one column. 0: halos are stores. `rows_and_ghosts`:
+  // most of a PE, of each level of multigrid.
   Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1,
-       bool factors = false, std::size_t columns = 1)
-      : packets(most_packets > 0) {
+       bool factors = false, std::size_t columns = 1,
+       std::span<const std::size_t> rows_and_ghosts = {})
+      : levels(rows_and_ghosts.size()), packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, nodes)));
@@ -43,9 +54,13 @@ struct Heap {
       node_out = layout.reserve<double>(at(node_out_count()));
       node_flags = layout.reserve<Flag>(at(node_flag_count(nodes)));
     }
+    for (LevelHeap& level : levels)
+      level.flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
     channel_bytes = layout.bytes();
     p = layout.reserve<T>(extent.rows_and_ghosts * columns);
     for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts * columns);
+    for (std::size_t l = 0; l < levels.size(); ++l)
+      for (auto& array : levels[l].scratch) array = layout.reserve<float>(rows_and_ghosts[l]);
     bytes = layout.bytes();
   }
 

@@ -37,6 +37,8 @@ inline const char* class_of(Preconditioner preconditioner) {
     case Preconditioner::block_jacobi:
     case Preconditioner::fsai:
       return "Factored";
+    case Preconditioner::amg:
+      return "Multigrid";
   }
   throw InvalidInput("unknown preconditioner");
 }

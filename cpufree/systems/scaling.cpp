@@ -25,7 +25,8 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   const bool applied = chebyshev || factors;  // row by row it cannot be
   VectorSet<bool, bool, bool, bool> needed;
   needed.b = needed.x = needed.r = needed.s = true;
-  needed.inverse_diagonal = spec.preconditioner != Preconditioner::none && !factors;
+  const bool multigrid = spec.preconditioner == Preconditioner::amg;  // has vectors of its own
+  needed.inverse_diagonal = spec.preconditioner != Preconditioner::none && !factors && !multigrid;
   needed.z = pipelined || applied;
   needed.w = needed.n = pipelined;
   needed.u = applied && spec.method != Method::cg;

@@ -36,11 +36,9 @@ constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::c
 constexpr std::pair<const char*, Method> kMethods[] = {
     {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
-    {"none", Preconditioner::none},
-    {"jacobi", Preconditioner::jacobi},
-    {"chebyshev", Preconditioner::chebyshev},
-    {"block_jacobi", Preconditioner::block_jacobi},
-    {"fsai", Preconditioner::fsai}};
+    {"none", Preconditioner::none},           {"jacobi", Preconditioner::jacobi},
+    {"chebyshev", Preconditioner::chebyshev}, {"block_jacobi", Preconditioner::block_jacobi},
+    {"fsai", Preconditioner::fsai},           {"amg", Preconditioner::amg}};
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
@@ -169,9 +167,9 @@ void check(const SystemSpec& spec) {
 }
 
 void check(const FactorSpec& factors) {
-  require(!factors.any() || has_factors(factors.kind), std::string("the preconditioner ") +
-                                                           preconditioner_name(factors.kind) +
-                                                           " has no factors to set up");
+  require(factors.kind == Preconditioner::none || set_up_with_matrix(factors.kind),
+          std::string("the preconditioner ") + preconditioner_name(factors.kind) +
+              " has nothing to set up");
   require(factors.level == 1 || factors.level == 2,
           "pc_level must be 1 (the pattern of A) or 2 (that of A^2, thinned), not " +
               std::to_string(factors.level));
@@ -197,6 +195,11 @@ void check(const SolveSpec& spec) {
   require(
       spec.chebyshev_degree >= 1 && spec.chebyshev_degree <= 64,
       "chebyshev_degree must lie between 1 and 64, not " + std::to_string(spec.chebyshev_degree));
+  require(spec.preconditioner != Preconditioner::amg || spec.method == Method::cg,
+          std::string("the preconditioner amg is for the method cg, not ") +
+              method_name(spec.method) +
+              ": the recurrences of the others carry M r along, and lose it to the rounding errors "
+              "of a cycle in single precision");
   require(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0),
           std::string("the study ") + study_name(spec.study) +
               " has no residual that could end it: give maxiter, and rtol and atol 0");

@@ -15,13 +15,16 @@ namespace cpufree {
 // The last two run one process for each PE (see Team).
 enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
 
-// Which preconditioner of entries of its own (factored.hpp) is set up along with the matrix.
+// Which preconditioner of entries of its own (factored.hpp, multigrid/) is set up along with the
+// matrix.
 struct FactorSpec {
-  Preconditioner kind = Preconditioner::none;  // none, or block_jacobi or fsai
+  Preconditioner kind = Preconditioner::none;  // none, block_jacobi, fsai or amg
   int level = 1;                               // fsai: pattern of A, or of A^2
   int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
 
-  bool any() const { return kind != Preconditioner::none; }
+  // Whether there are factors, or a hierarchy.
+  bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }
+  bool multigrid() const { return kind == Preconditioner::amg; }
 };
 
 struct SystemSpec {
@@ -99,8 +102,10 @@ inline bool needs_team(Engine engine) {
   return engine == Engine::cpu_processes || engine == Engine::nvshmem;
 }
 // Whether it has factors of its own, which are set up along with the matrix.
-inline bool has_factors(Preconditioner preconditioner) {
-  return preconditioner == Preconditioner::block_jacobi || preconditioner == Preconditioner::fsai;
+inline bool has_factors(Preconditioner preconditioner) { return FactorSpec{preconditioner}.any(); }
+// Whether it is set up along with the matrix: it has factors, or a hierarchy.
+inline bool set_up_with_matrix(Preconditioner preconditioner) {
+  return has_factors(preconditioner) || preconditioner == Preconditioner::amg;
 }
 const char* method_name(Method method);
 const char* preconditioner_name(Preconditioner preconditioner);

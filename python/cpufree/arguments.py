@@ -11,7 +11,9 @@ import numpy.typing as npt
 # Words that a variable of type str may hold as well; editors complete them.
 Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
 Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg"] | str
-Preconditioner: TypeAlias = Literal["jacobi", "chebyshev", "block_jacobi", "fsai", "none"] | str
+Preconditioner: TypeAlias = (
+    Literal["jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"] | str
+)
 Columns: TypeAlias = Literal["auto", "together", "one by one"] | str
 """How several right-hand sides are solved."""
 Order: TypeAlias = Literal["auto", "rcm", "natural"] | str | bool

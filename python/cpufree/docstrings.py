@@ -111,12 +111,14 @@ MEANINGS = {
     "maxiter": "Most iterations; default 10 n.",
     "method": """Variant of conjugate gradients: "cg" (Hestenes and Stiefel 1952), "prcg" (Chen and
         Carson 2020, one reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one
-        reduction, overlapped). Auto is prcg, unless `pc` is "none" and measurements of systems of
-        this size on as many GPUs say otherwise; `Result.why` gives the reason.""",
+        reduction, overlapped). Auto is prcg, unless `pc` is "amg", which is for cg, or
+        "none" and measurements of systems of this size on as many GPUs say otherwise;
+        `Result.why` gives the reason.""",
     "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
         steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
-        ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), or none. Block_jacobi
-        and fsai are computed when the matrix is set up, by each PE from its own rows.""",
+        ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), one cycle of algebraic
+        multigrid ("amg", on the CPU, with the method cg), or none. Block_jacobi, fsai and amg
+        are computed when the matrix is set up.""",
     "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
         A², without what is small (2): fewer iterations, each of which costs more.""",
     "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the

@@ -115,7 +115,8 @@ METHOD = Option(
 PC = Option(
     "pc", "choice", "jacobi", "Preconditioner.",
     "preconditioner ([which when](methods.md#preconditioners))",
-    choices=("jacobi", "chebyshev", "block_jacobi", "fsai", "none"), noun="preconditioner pc",
+    choices=("jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
+    noun="preconditioner pc",
 )  # fmt: skip
 PC_LEVEL = Option(
     "pc_level", "count", 1,

@@ -48,7 +48,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   timer_.lap("plan");
   if (team_) gathering_.emplace(team_, plan);
   keep_own(plan, own_);
-  build(plan, spec);
+  build(plan, spec, matrix);
 }
 
 template <class T>
@@ -58,9 +58,9 @@ CpuSystem<T>::CpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
   build(slab.plan, spec);
 }
 
-// `plan` has the PEs of this process.
+// `plan` has the PEs of this process. `matrix`: where it is here as a whole.
 template <class T>
-void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
+void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrView<T>& matrix) {
   const auto peers = peers_of(team_.get(), spec.pes);
   const Shares shares = shares_of(plan, *peers);
   Extent extent = extent_of(shares);
@@ -70,6 +70,10 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   // Padded entries of a slice read the column after the one before them, whoever owns that: times
   // zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
+  if (factor_spec_.multigrid()) {
+    make_multigrid(matrix, plan, plans);
+    timer_.lap("multigrid");
+  }
   if (packets_) {
     const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
     for (std::size_t k = 0; k < pes_.size(); ++k)
@@ -83,11 +87,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec) {
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   if (factor_spec_.any()) timer_.lap("factors");
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
-    for (const Share& share : pes_[pe].shares)
-      report_.matrix_bytes += static_cast<double>(
-          share.slices.val.size() * sizeof(T) +
-          (share.slices.base.size() + share.slices.gather.size()) * sizeof(std::int32_t) +
-          share.slices.slice_ptr.size() * sizeof(std::int64_t));
+    for (const Share& share : pes_[pe].shares) report_.matrix_bytes += share.bytes();
     pes_[pe].local = std::move(plan.local[pe]);
     pes_[pe].local.col = {};
     pes_[pe].local.val = {};
@@ -131,9 +131,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
     const LocalSystem<T>& local = plan.local[at(k / blocks_)];
     Pe& pe = pes_[at(k / blocks_)];
     Share& share = pe.shares[at(k % blocks_)];
-    append_slices(local, share.plan.interior, share.slices);
-    share.boundary_slice = static_cast<std::int64_t>(share.slices.slice_ptr.size()) - 1;
-    append_slices(local, share.plan.boundary, share.slices);
+    share.make(local);
     T* const inverse = pe.vectors[index_.inverse_diagonal].data();
     for (const RowRange range : {share.plan.interior, share.plan.boundary})
       bounds[at(k)] = std::max(bounds[at(k)], invert_diagonal(local, range, inverse + range.begin));
@@ -147,32 +145,19 @@ template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
   extent_ = extent;
   heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count(),
-                  factor_spec_.any());
+                  factor_spec_.any(), 1,
+                  multigrid_ ? multigrid_->rows_and_ghosts() : std::vector<std::size_t>());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
                  : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
   for (int k = 0; k < own_.here; ++k) {
     remote_.push_back(
         {nodes_.view(), heap_.node_board(heaps_->base(own_.first + k)), pes_[at(k)].runs.data()});
-    for (const Share& share : pes_[at(k)].shares) {
-      const BlockPlan& plan = share.plan;
-      BlockShare<Matrix> view;
-      view.matrix = {share.slices.slice_ptr.data(), share.slices.base.data(),
-                     share.slices.gather.data(), share.slices.val.data()};
-      view.interior = {plan.interior.begin, plan.interior.end, 0};
-      view.boundary = {plan.boundary.begin, plan.boundary.end, share.boundary_slice};
-      view.board.flags = heap_.flags.at(heaps_->base(own_.first + k));
-      view.board.notify = plan.notify.data();
-      view.board.await = plan.await.data();
-      view.board.await_local = plan.await_local.data();
-      view.board.notify_count = static_cast<std::int32_t>(plan.notify.size());
-      view.board.await_count = static_cast<std::int32_t>(plan.await.size());
-      view.board.await_local_count = static_cast<std::int32_t>(plan.await_local.size());
-      view.remote_end = plan.boundary.end;
-      view.send_shift = pes_[at(k)].local.interior;
-      pes_[at(k)].views.push_back(view);
-    }
+    for (const Share& share : pes_[at(k)].shares)
+      pes_[at(k)].views.push_back(
+          share.view(heap_.flags.at(heaps_->base(own_.first + k)), pes_[at(k)].local.interior));
   }
   show_factors();
+  if (multigrid_) multigrid_->show(heap_, *heaps_);
 }
 
 template <class T>
@@ -229,6 +214,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, d
     heap_.place(a, heap);
     a.shares = pe.views.data();
     a.factors = pe.factor_views.data();
+    if (multigrid_) a.cycle = multigrid_->args(k);
     a.rows = pe.local.rows();
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();

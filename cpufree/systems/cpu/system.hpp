@@ -11,14 +11,13 @@
 #include "cpufree/device/node_table.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
-#include "cpufree/formats/sliced.hpp"
-#include "cpufree/formats/sliced_build.hpp"
-#include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
+#include "cpufree/systems/cpu/multigrid.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"
 #include "cpufree/systems/cpu/run.hpp"
+#include "cpufree/systems/cpu/share.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/heap.hpp"
@@ -48,17 +47,12 @@ class CpuSystem final : public System<T> {
   bool usable() const override { return usable_; }
 
  private:
-  static constexpr int kWidth = cpu_threads::Port::width;
-  using Matrix = Sliced<T, kWidth>;
+  using Share = CpuShare<T>;
+  static constexpr int kWidth = Share::kWidth;
+  using Matrix = typename Share::Matrix;
   template <class U>
   using Array = cpu_threads::Array<U>;
 
-  // One block's slices and partners.
-  struct Share {
-    SlicedRows<T, kWidth> slices;
-    BlockPlan plan;
-    std::int64_t boundary_slice = 0;
-  };
   // One PE's private memory. A row's private number is its number in the PE.
   struct Pe {
     LocalSystem<T> local;             // without row_ptr, col, val: the shares hold the matrix
@@ -83,12 +77,14 @@ class CpuSystem final : public System<T> {
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
-  void build(HaloPlan<T>& plan, const SystemSpec& spec);
+  void build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrView<T>& matrix = {});
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
+  void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
+                      const std::vector<std::vector<BlockPlan>>& blocks);
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
@@ -134,6 +130,7 @@ class CpuSystem final : public System<T> {
   Heap<T> heap_;
   std::unique_ptr<CpuHeaps> heaps_;
   ColumnsMemory columns_;
+  std::unique_ptr<CpuMultigrid<T>> multigrid_;  // none: it is not asked for
 };
 
 }  // namespace cpufree

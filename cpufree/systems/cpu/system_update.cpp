@@ -42,6 +42,7 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   require_update(matrix, rows_, report_);
+  if (multigrid_) return false;  // its pattern may change with the values
   usable_ = false;
   std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);
   in_parallel(static_cast<int>(bounds.size()), [&](int k) {

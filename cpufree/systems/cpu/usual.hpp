@@ -1,6 +1,7 @@
 // Which solver kernels of the CPU engine are built in always.
 #pragma once
 
+#include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/systems/cpu/kernel.hpp"
 #include "cpufree/systems/dispatch.hpp"
 
@@ -21,6 +22,12 @@ inline constexpr bool kUsual =
 template <class T, bool usual>
 CpuKernel<T> cpu_kernel_if(const SolveSpec& spec) {
   using P = cpu_threads::Port;
+  if (spec.preconditioner == Preconditioner::amg) {  // for cg alone
+    if constexpr (usual)
+      return nullptr;
+    else
+      return solve_kernel<ConjugateGradient, Multigrid<T>, AnySlices, P, Sliced<T, P::width>>;
+  }
   return with_algorithm<T>(spec.method, spec.preconditioner,
                            []<template <class, class> class Algorithm, class M>() -> CpuKernel<T> {
                              if constexpr (kUsual<Algorithm, M> == usual)

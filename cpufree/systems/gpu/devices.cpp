@@ -80,6 +80,9 @@ int multiprocessors_of_pe(const std::vector<int>& devices) {
 
 GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t value_bytes) {
   check(spec);
+  if (spec.factors.multigrid())
+    throw Unsupported(
+        "the preconditioner amg is for the engine cpu_threads; on GPUs choose another");
   GpuPlace place{spec, OwnPes::of(spec.team.get(), spec.pes), {}, NodeTable(spec.pes)};
   place.devices = choose_devices(place.own.here, spec.gpus);
   place.nodes = choose_nodes(place, rows, value_bytes);

@@ -1,4 +1,4 @@
-"""Preconditioners that are set up along with the matrix, since they have factors of their own."""
+"""Preconditioners that are set up along with the matrix: they have factors, or a hierarchy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cpufree.engines import choices
 from cpufree.errors import InvalidInputError
 from cpufree.text import counted
 
-WITH_FACTORS = ("block_jacobi", "fsai")
+SET_UP = ("block_jacobi", "fsai", "amg")
+"""Preconditioners that are set up along with the matrix."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,18 @@ class PreconditionerChoice:
 
     @property
     def tuning(self) -> dict[str, Any]:
-        """What the core is to set up; nothing for preconditioners without factors."""
-        if self.pc not in WITH_FACTORS:
+        """What the core is to set up; nothing for preconditioners that need none."""
+        if self.pc not in SET_UP:
             return {}
         block = 0 if self.block == "auto" else int(self.block)
         return {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
 
     def of_solve(self, pc: str | None) -> str:
-        """Return the preconditioner of a solve, which may be another one without factors."""
+        """Return the preconditioner of a solve, which may be another one that needs no set-up."""
         if pc is None:
             return self.pc
         choices.valid(schema.PC, pc)
-        if pc in WITH_FACTORS and pc != self.pc:
+        if pc in SET_UP and pc != self.pc:
             raise InvalidInputError(
                 f"the preconditioner {pc} is set up along with the matrix: name it there, as in "
                 f"Solver(A, pc={pc!r})"

@@ -22,12 +22,11 @@ from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
+from cpufree.solvers.factors import SET_UP
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
-
-FACTORS = ("block_jacobi", "fsai")
 
 
 def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
@@ -41,7 +40,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if A.nnz <= core.most_block_halo_nonzeros or A.entries_known() or not core.cuda_built():
         return False
     named = context.named in ("auto", "cuda_p2p")
-    return named and context.asked.tuning.get("pc") not in FACTORS
+    return named and context.asked.tuning.get("pc") not in SET_UP
 
 
 def lay_out_on_gpu(
@@ -86,8 +85,8 @@ def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placem
         return "its rows are to be in another order"
     if A.dtype != dtype:
         return f"it is to be solved in {dtype}"
-    if asked.tuning.get("pc") in FACTORS:
-        return "factors of a preconditioner are computed by the host"
+    if asked.tuning.get("pc") in SET_UP:
+        return "the preconditioner is set up by the host"
     if context.named == "cpu_threads":
         return "it is to be solved on the CPU"
     there = gpus.find()

@@ -75,7 +75,7 @@ def cg(
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, optional
+    pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
     {pc_level, pc_block, method, engine, gpus, pes, blocks, partition, reorder, check, time_limit}
     {wait_limit, progress}

@@ -251,9 +251,9 @@ class Solver:
         Parameters
         ----------
         {b, x0, rtol, atol, maxiter, method}
-        pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "none"}, optional
-            Preconditioner; default that of the Solver. Block_jacobi and fsai only where the Solver
-            was made with it.
+        pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+            Preconditioner; default that of the Solver. Block_jacobi, fsai and amg only where the
+            Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
             Own rows (RowSlab) are never gathered.
 

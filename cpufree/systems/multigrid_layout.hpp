@@ -1,0 +1,33 @@
+// The levels of multigrid as the PEs have them, on any engine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/problem/halo_plan.hpp"
+
+namespace cpufree {
+
+// What there is to know of a level.
+struct LevelReport {
+  std::int64_t rows = 0, nonzeros = 0;
+  std::int64_t transfer_nonzeros = 0;  // of the prolongator from the next level
+  bool inverted = false;
+  double bytes = 0.0;  // in the engine's format, all PEs, prolongator and its transpose included
+};
+
+std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
+
+// Level 0 of a hierarchy, whose rows are numbered and exchanged as in the plan of A.
+template <class T>
+HaloPlan<float> plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan);
+// Another level; the last one has the inverse in place of the matrix, if there is one.
+HaloPlan<float> plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, int pes);
+
+// The rows of a PE of a matrix between two levels. `rows`, `columns`: the PE's share of these; all
+// columns count as its own. Throws EngineError where a column is neither a row nor a ghost there.
+LocalSystem<float> own_rows_of(const multigrid::SparseMatrix& matrix,
+                               const LocalSystem<float>& rows, const LocalSystem<float>& columns);
+
+}  // namespace cpufree
