@@ -14,10 +14,12 @@
 #include "cpufree/engines/cpu_fibers/remote_port.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
 #include "cpufree/formats/csr_rows.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/problem/blocks/block_halo.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/solvers/study.hpp"
+#include "cycle_rig.hpp"
 #include "factor_rig.hpp"
 #include "matrices.hpp"
 
@@ -76,6 +78,7 @@ class Rig {
     const auto out = layout.reserve<double>(static_cast<std::size_t>(node_out_count()));
     const auto told =
         layout.reserve<Flag>(static_cast<std::size_t>(node_flag_count(nodes_.count())));
+    levels_ = LevelsHeap(layout, pes, blocks, static_cast<std::size_t>(a.n()));
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, layout.bytes());
     for (int pe = 0; pe < pes; ++pe) {
       std::byte* const heap = heaps_->base(pe);
@@ -105,6 +108,16 @@ class Rig {
     for (int pe = 0; pe < pes_; ++pe) data(pe).factors->forget_partners();
   }
 
+  // Of multigrid, where halos are those of the CPU engine. Returns the number of levels.
+  std::size_t set_multigrid(const testing_matrices::Matrix<double>& a,
+                            const multigrid::Options& options) {
+    cycle_ = std::make_unique<RigCycle>(a, plan_, blocks_, options);
+    for (int pe = 0; pe < pes_; ++pe)
+      data(pe).args.cycle = cycle_->place(static_cast<std::size_t>(pe), levels_, heaps_->base(pe));
+    return cycle_->levels();
+  }
+  void forget_cycle_partners() { cycle_->forget_partners(); }
+
   SolveParams params;
   bool prefetch = false;
   Outcome outcome;
@@ -116,10 +129,11 @@ class Rig {
     reset();
     machine_ = std::make_unique<cpu_fibers::Machine>(
         cpu_fibers::Config{pes_, blocks_, heaps_->bases(), seed, fault}, [&](int pe, int block) {
-          if (nodes_.count() > 1) {
-            cpu_fibers::RemotePort port(*machine_, pe, block, data(pe).remote);
-            return solve<Algorithm, M, S>(port, pe);
-          }
+          if constexpr (!std::is_same_v<M, Multigrid<double>>)  // which is for one node
+            if (nodes_.count() > 1) {
+              cpu_fibers::RemotePort port(*machine_, pe, block, data(pe).remote);
+              return solve<Algorithm, M, S>(port, pe);
+            }
           cpu_fibers::Port port(*machine_, pe, block);
           solve<Algorithm, M, S>(port, pe);
         });
@@ -307,6 +321,8 @@ class Rig {
   std::optional<BlockHalos> halos_;
   std::vector<std::vector<BlockPlan>> block_plans_;
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
+  LevelsHeap levels_;
+  std::unique_ptr<RigCycle> cycle_;
   std::vector<PeData> pes_data_;
   std::vector<double> history_;
   std::unique_ptr<cpu_fibers::Machine> machine_;

@@ -1,0 +1,165 @@
+// Multigrid for a rig (kernel_rig.hpp): the levels of all PEs, in plain rows.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/device/symmetric.hpp"
+#include "cpufree/formats/csr_rows.hpp"
+#include "cpufree/multigrid/cycle_args.hpp"
+#include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/systems/multigrid_layout.hpp"
+#include "matrices.hpp"
+
+namespace testing_rig {
+
+using namespace cpufree;
+
+// What a rig reserves for levels in its heaps.
+struct LevelsHeap {
+  static constexpr std::size_t kMost = 4;
+  std::array<Symmetric<Flag>, kMost> flags;
+  std::array<std::array<Symmetric<float>, 2>, kMost> scratch;
+
+  LevelsHeap() = default;
+  // `length`: rows and ghosts of a PE, at most.
+  LevelsHeap(SymmetricLayout& layout, int pes, int blocks, std::size_t length) {
+    for (auto& f : flags)
+      f = layout.reserve<Flag>(static_cast<std::size_t>(arrival_flag_count(pes, blocks, 1)));
+    for (auto& level : scratch)
+      for (auto& s : level) s = layout.reserve<float>(length);
+  }
+};
+
+class RigCycle {
+  using Matrix = CsrRows<double>;
+  using Single = CsrRows<float>;
+  using Plans = std::vector<std::vector<BlockPlan>>;
+
+ public:
+  RigCycle(const testing_matrices::Matrix<double>& a, const HaloPlan<double>& plan, int blocks,
+           const multigrid::Options& options)
+      : args_(plan.local.size()), levels_(plan.local.size()), scale_(plan.local.size()) {
+    std::vector<std::int32_t> owner(at(a.n()));
+    for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
+      for (const std::int32_t row : plan.local[pe].global_row)
+        owner[at(row)] = static_cast<std::int32_t>(pe);
+    const auto h = multigrid::make_hierarchy(a.view(), owner, {}, options);
+    const int pes = static_cast<int>(plan.local.size());
+    for (std::size_t l = 0; l < h.levels.size(); ++l) {
+      Level& level = made_.emplace_back();
+      level.plan = l == 0 ? plan_of_first_level(h, plan) : plan_of_level(h, l, pes);
+      level.blocks = make_block_plans(level.plan, blocks, Awaited::everybody);
+      level.lambda = h.levels[l].lambda;
+      level.solves = l + 1 == h.levels.size() && !h.inverse.empty();
+      level.parts.resize(at(pes));
+      for (std::size_t pe = 0; pe < at(pes); ++pe)
+        level.parts[pe].matrix = rows_of(level.plan.local[pe]);
+    }
+    for (std::size_t l = 0; l + 1 < made_.size(); ++l)
+      for (std::size_t pe = 0; pe < at(pes); ++pe) {
+        const auto &fine = made_[l].plan.local[pe], &coarse = made_[l + 1].plan.local[pe];
+        const auto& p = h.levels[l].prolongator;
+        made_[l].parts[pe].up = rows_of(own_rows_of(p, fine, coarse));
+        made_[l].parts[pe].down = rows_of(own_rows_of(transpose(p), coarse, fine));
+      }
+    for (std::size_t pe = 0; pe < at(pes); ++pe)
+      for (const std::int32_t row : plan.local[pe].global_row)
+        scale_[pe].push_back(h.scale[at(row)]);
+  }
+  RigCycle(const RigCycle&) = delete;
+  RigCycle& operator=(const RigCycle&) = delete;
+
+  std::size_t levels() const { return made_.size(); }
+
+  // What the kernel of a PE is given.
+  const CycleArgs<Matrix>* place(std::size_t pe, const LevelsHeap& heap, std::byte* base) {
+    for (std::size_t l = 0; l < made_.size(); ++l)
+      levels_[pe].push_back(level_of(l, pe, heap, base));
+    args_[pe] = {levels_[pe].data(), static_cast<std::int32_t>(made_.size()), scale_[pe].data()};
+    return &args_[pe];
+  }
+  // For tests of what becomes of blocks that wait for too few.
+  void forget_partners() {
+    for (Level& level : made_)
+      for (Part& part : level.parts)
+        for (auto& share : part.shares) share.board.await_local_count = share.board.await_count = 0;
+  }
+
+ private:
+  struct Rows {
+    LocalSystem<float> local;
+    std::vector<std::uint32_t> row_ptr;
+    Single format() const { return {row_ptr.data(), local.col.data(), local.val.data()}; }
+    Single::Rows range(RowRange r) const { return {r.begin, r.end, local.row_ptr[at(r.begin)]}; }
+  };
+  struct Part {
+    Rows matrix, up, down;
+    std::vector<BlockShare<Single>> shares;
+    std::vector<TransferShare<Single>> ups, downs;
+    std::array<std::vector<float>, 3> vectors;
+  };
+  struct Level {
+    HaloPlan<float> plan;
+    Plans blocks;
+    std::vector<Part> parts;
+    double lambda = 1.0;
+    bool solves = false;
+  };
+
+  static Rows rows_of(LocalSystem<float> local) {
+    Rows rows;
+    rows.row_ptr.assign(local.row_ptr.begin(), local.row_ptr.end());
+    rows.local = std::move(local);
+    return rows;
+  }
+
+  CycleLevel<Single> level_of(std::size_t l, std::size_t pe, const LevelsHeap& heap,
+                              std::byte* base) {
+    Level& level = made_[l];
+    Part& part = level.parts[pe];
+    const auto& local = level.plan.local[pe];
+    for (std::size_t b = 0; b < level.blocks[pe].size(); ++b) {
+      const BlockPlan& plan = level.blocks[pe][b];
+      BlockShare<Single> share{
+          part.matrix.format(), part.matrix.range(plan.interior), part.matrix.range(plan.boundary),
+          ArrivalBoard{heap.flags[l].at(base), plan.notify.data(), plan.await.data(),
+                       plan.await_local.data(), static_cast<std::int32_t>(plan.notify.size()),
+                       static_cast<std::int32_t>(plan.await.size()),
+                       static_cast<std::int32_t>(plan.await_local.size())}};
+      share.remote_end = plan.boundary.end;
+      share.send_shift = local.interior;
+      part.shares.push_back(share);
+      if (l + 1 == made_.size()) continue;
+      const BlockPlan& below = made_[l + 1].blocks[pe][b];
+      part.ups.push_back(
+          {part.up.format(), part.up.range(plan.interior), part.up.range(plan.boundary)});
+      part.downs.push_back(
+          {part.down.format(), part.down.range(below.interior), part.down.range(below.boundary)});
+    }
+    for (auto& vector : part.vectors) vector.assign(at(local.rows()) + 1, 0.0F);
+    CycleLevel<Single> made;
+    made.args.vectors.r = part.vectors[0].data();
+    made.args.vectors.x = part.vectors[1].data();
+    made.args.vectors.s = part.vectors[2].data();
+    for (std::size_t k = 0; k < 2; ++k) made.args.vectors.scratch[k] = heap.scratch[l][k].at(base);
+    made.args.shares = part.shares.data();
+    made.args.rows = local.rows();
+    made.args.send_ptr = local.send_ptr.data();
+    made.args.destinations = local.destinations.data();
+    made.restriction = part.downs.data();
+    made.prolongation = part.ups.data();
+    made.solves = level.solves;
+    set_steps(made, level.lambda);
+    return made;
+  }
+
+  std::vector<Level> made_;
+  std::vector<CycleArgs<Matrix>> args_;
+  std::vector<std::vector<CycleLevel<Single>>> levels_;
+  std::vector<std::vector<double>> scale_;
+};
+
+}  // namespace testing_rig
