@@ -29,6 +29,9 @@
 //   recompute(k, start)        the coefficients by true divisions
 //   check(k, monitor, start)   what the coefficients say about A and M
 //   settle()                   x as far as r
+//   prepare()                  what the next step needs besides, after an iteration that was
+//   judged.
+//                              False: a wait gave up.
 //
 // What a method needs of its preconditioner M is one of the verbs of preconditioners.hpp.
 //
@@ -127,10 +130,12 @@ CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, Monitors<Ctx>& monitors) {
     });
     monitors.report(c);
     start = Start::no;
-    if (monitors.all_go_on()) continue;
-    method.settle();
-    Ending ending = Ending::done;
-    if (!follow(c, method, monitors, start, ending)) return ending;
+    if (!monitors.all_go_on()) {
+      method.settle();
+      Ending ending = Ending::done;
+      if (!follow(c, method, monitors, start, ending)) return ending;
+    }
+    if (start == Start::no && !method.prepare()) return Ending::gave_up;
   }
 }
 
@@ -151,6 +156,7 @@ class Recurrence {
 
   CPUFREE_KERNEL_FN static constexpr bool took_step(int) { return true; }
   CPUFREE_KERNEL_FN static void settle() {}
+  CPUFREE_KERNEL_FN static bool prepare() { return true; }
   // The last iteration without a decision.
   CPUFREE_KERNEL_FN std::int64_t limit(const Monitor&) const { return c_.args.params.maxiter; }
 

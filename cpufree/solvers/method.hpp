@@ -20,7 +20,7 @@ enum class Reason : std::int32_t {
   diverged_indefinite_mat,  // p . A p <= 0 for some p != 0
   diverged_indefinite_pc,   // r . M r <= 0 for some r != 0
   diverged_breakdown,       // the recurrence cannot go on
-  stagnated,                // rounding errors admit no smaller residual
+  stagnated,                // the true residual has stopped falling
   time_limit,
   interrupted
 };

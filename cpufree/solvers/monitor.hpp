@@ -10,8 +10,8 @@
 //   - r is less accurate, the method restarts from the true residual. It must not keep the old
 //     direction, with which CG converges slowly for good (Powell 1976, "Some convergence properties
 //     of the conjugate gradient method", Math. Program. 11).
-// If the true residual does not halve over several verifications, rounding errors admit no smaller
-// one: stagnated. The sums of b - A x are as if in twice the precision (accurate_sum.hpp), so that
+// If the true residual does not halve over several verifications, rounding errors hold it where it
+// is: stagnated. The sums of b - A x are as if in twice the precision (accurate_sum.hpp), so that
 // their own rounding decides nothing.
 //
 // Divergence. CG reduces the energy norm of the error. By it sqrt(r . M r) may grow by no more than

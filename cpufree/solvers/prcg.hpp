@@ -4,6 +4,13 @@
 // with the other sums, so that errors of the prediction do not add up. Side by side with the
 // mathematics: reference/prcg.hpp.
 //
+// The prediction is a difference of numbers of the size of r . M r, and so are its errors. Where a
+// step shrinks r . M r to less than kPredictable of that, which few steps do, it is not trusted: x
+// and r take the step by themselves, and beta comes from r . M r of the new r, as in classic CG. A
+// direction with a wrong beta would be no descent where r vanishes, as after a first guess whose
+// product with A is far larger than b. The same is done where r . M r has become so small that M r,
+// which has a recurrence of its own where M is not pointwise, is wrong in many digits.
+//
 // Work per iteration with a pointwise M, per row: A once, 10 passes over vectors (x, r, p update:
 // read x, r, p, s, write x, r, p; s = A p and sums: read p, r, write s) and D^-1 twice.
 //
@@ -15,6 +22,32 @@
 #include "cpufree/solvers/preconditioners.hpp"
 
 namespace cpufree {
+
+// x and r take the step alpha; r . M r of the new r, and M r itself where it is kept, out of line.
+// The all-reduce keeps proof (i).
+template <class Ctx, class M>
+CPUFREE_COLD_FN ColdResult<Ctx> step_cold(typename Ctx::PortType port,
+                                          const typename Ctx::Args& args,
+                                          const typename Ctx::Share& share,
+                                          const typename Ctx::BlockVectors& v,
+                                          typename Ctx::State state, const M& m,
+                                          typename Ctx::T alpha) {
+  Ctx c(port, args, share, v, state);
+  c.rows([&](Row i, int) {
+    v.x[i] += alpha * v.p[i];
+    v.r[i] -= alpha * v.s[i];
+  });
+  const KeptImage<M, typename Ctx::T> mr{m, v.u};
+  typename Ctx::Sums sums[1];
+  typename Ctx::Totals total[1] = {};
+  if (!mr.begin(c, m, v.r)) return {c.state(), total[0], false};
+  c.rows([&](Row i, int lane) {
+    const double r = v.r[i];
+    sums[0][lane] += mr(i, v.r[i]) * r;
+  });
+  const bool met = c.sum(sums, total);
+  return {c.state(), total[0], met};
+}
 
 template <class Ctx, class M>
 class PredictRecompute : public Recurrence<Ctx, M> {
@@ -37,10 +70,11 @@ class PredictRecompute : public Recurrence<Ctx, M> {
   CPUFREE_KERNEL_FN double measure(int) const { return total_[kNu]; }
   CPUFREE_KERNEL_FN bool has_step(int) const {
     return Monitor::is_step(total_[kMu] > 0.0 && total_[kNu] > 0.0 && alpha_ > T{0} &&
-                            is_finite(alpha_));
+                            is_finite(alpha_) && predictable());
   }
-  CPUFREE_KERNEL_FN void recompute(int, Start) {
+  CPUFREE_KERNEL_FN void recompute(int, Start start) {
     c_.recall(total_);
+    if (start != Start::no) set_level(total_[kNu]);
     set_step(1.0 / total_[kMu]);
   }
   // Where u = M r is kept by recurrence, it may lose touch with M r: rounding errors, not M. And
@@ -54,12 +88,33 @@ class PredictRecompute : public Recurrence<Ctx, M> {
       monitor.stop(Reason::diverged_breakdown);
     return Verdict::go_on;
   }
+  // Takes the next step of x and r where its beta cannot be predicted. False: a wait gave up.
+  CPUFREE_KERNEL_FN bool prepare() {
+    if (Monitor::is_step(predictable())) return true;
+    const auto answer =
+        step_cold<Ctx>(c_.port(), c_.args, c_.share(), c_.vectors, c_.state(), m_, alpha_);
+    c_.go_on_from(answer.after);
+    alpha_ = 0;  // it is taken
+    beta_ = answer.value > 0.0 ? static_cast<T>(answer.value / total_[kNu]) : T{0};
+    set_level(answer.value);
+    return answer.met;
+  }
 
  private:
+  static constexpr T kPredictable = static_cast<T>(1e-4);
   enum Sum { kMu, kDelta, kGamma, kNu, kRR, kSums };
 
   using Image = KeptImage<M, T>;
   CPUFREE_KERNEL_FN Image image_of_r() const { return {m_, v_.u}; }
+
+  CPUFREE_KERNEL_FN bool predictable() const {
+    return beta_ >= kPredictable && (!Image::kept || total_[kNu] >= level_);
+  }
+  // M r is that of r, and r . M r is `nu`.
+  CPUFREE_KERNEL_FN void set_level(double nu) {
+    constexpr double kLittle = 1e-4;  // the square of what is left of r
+    if constexpr (Image::kept) level_ = kLittle * nu;
+  }
 
   // x += alpha p; r -= alpha s; u -= alpha M s, where it is kept; p = M r + beta p. Without a step,
   // p = M r. All of a row is read before any of it is written: compilers cannot tell the vectors
@@ -123,6 +178,7 @@ class PredictRecompute : public Recurrence<Ctx, M> {
   }
 
   T alpha_ = 0, beta_ = 0;  // of the next step
+  double level_ = 0.0;      // of r . M r, below which M r is computed anew
   double total_[kSums] = {};
 };
 

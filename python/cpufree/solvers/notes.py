@@ -27,8 +27,8 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     if result.reason is Reason.STAGNATED:
         advice = "; float32 carries 7 digits, give A as float64 for more" if single else ""
         notes.append(
-            f"rounding errors admit no residual below {result.true_residual:.3e}; the tolerance "
-            f"is {tolerance:.3e}{advice}"
+            f"rounding errors hold the true residual at {result.true_residual:.3e}: restarts from "
+            f"it did not halve it; the tolerance is {tolerance:.3e}{advice}"
         )
     elif result.true_residual > GAP * result.residual and not result.converged:
         notes.append(

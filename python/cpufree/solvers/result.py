@@ -61,7 +61,7 @@ _MEANINGS = {
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
     "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
-    "STAGNATED": "rounding errors admit no smaller residual",
+    "STAGNATED": "rounding errors hold the true residual where it is",
     "UNCONFIRMED": "the check of the answer finds a residual above the tolerance",
     "TIME_LIMIT": "the time limit was reached",
     "INTERRUPTED": "Ctrl-C was pressed, or progress asked to stop",

@@ -40,7 +40,8 @@ def test_systems_with_long_rows_are_called_converged_only_where_they_are(
             assert result.true_residual == pytest.approx(norm, rel=1e-2)  # extended: 11 bits more
             assert not result.converged or norm <= 1.01 * rtol * np.linalg.norm(b)
             reasons.add(result.reason)
-    assert reasons == {Reason.CONVERGED_RTOL, Reason.STAGNATED}
+    assert Reason.CONVERGED_RTOL in reasons
+    assert reasons <= {Reason.CONVERGED_RTOL, Reason.STAGNATED}
 
 
 @pytest.mark.parametrize("method", METHODS)
