@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.dace.parsing import parsed
+from cpufree.dace.refusal import Place
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 VERSION = "2.0.0b1"
+_NOWHERE = Place("the program")
 
 
 def require_dace() -> Any:
@@ -74,21 +77,34 @@ def _without_limits() -> Iterator[None]:
         utils.create_vector_ddt = datatype
 
 
-def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
-    dace = require_dace()
-    from dace.transformation.auto import auto_optimize
+def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> Any:
+    """Return a new graph (SDFG) of a program of DaCe's, or of a graph, simplified as DaCe does.
 
+    `place` is that of the program; ProgramError says what DaCe does not take.
+    """
+    dace = require_dace()
     import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
 
     with _without_limits():
         if isinstance(program, dace.SDFG):
             graph = dace.SDFG.from_json(program.to_json())
             graph.simplify()
-        else:
-            # Without annotations DaCe takes types and sizes from the arguments.
-            given = {} if _annotated(program) else dict(arguments)
-            graph = program.to_sdfg(simplify=True, **given)
+            return graph
+        from dace.frontend.python.parser import _get_locals_and_globals
+
+        # As a call of DaCe's does: what the module's names are now, not when it was decorated.
+        program.global_vars = {**program.global_vars, **_get_locals_and_globals(program.f)}
+        # Without annotations DaCe takes types and sizes from the arguments.
+        given = {} if _annotated(program) else dict(arguments)
+        return parsed(lambda: program.to_sdfg(simplify=True, **given), place)
+
+
+def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE) -> Any:
+    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
+    graph = own_graph_of(program, arguments, place)
+    from dace.transformation.auto import auto_optimize
+
+    with _without_limits():
         auto_optimize.greedy_fuse(graph, validate_all=False)
     return graph
 

@@ -24,7 +24,7 @@ from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
 from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
-from cpufree.dace import frontend
+from cpufree.dace import checked, frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
 from cpufree.dace.refusal import Place
 from cpufree.env import Env
@@ -102,7 +102,7 @@ class DaceProgram(Program):
 
     def _graph_for(self, arguments: Mapping[str, Any]) -> Any:
         if self._graph is None:
-            self._graph = frontend.graph_of(self.program, arguments)
+            self._graph = frontend.graph_of(self.program, arguments, self.place)
             self._tree = frontend.tree_of(self._graph)
         return self._graph
 
@@ -129,6 +129,21 @@ class DaceProgram(Program):
     def __get__(self, instance: Any, owner: Any = None) -> DaceProgram:
         """Return the program itself: graphs have no self."""
         return self
+
+    def run(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Call the program with options, which are those of programs of `cpufree.program`.
+
+        Raises
+        ------
+        WrongResultError
+            `cpufree.dace.check` is on, and another computation gives something else.
+        """
+        how = checked.way()
+        if not how:
+            return super().run(args, kwargs, **options)
+        return checked.Check(self, args, kwargs or {}).run(how, super().run, options)
 
     def _lowered(self, arguments: Arguments) -> LoweredGraph:
         given = {n: v for n, v in arguments.lowered.items() if v is not None}
@@ -200,6 +215,7 @@ class DaceProgram(Program):
         """
         laps, env = Laps(), Env.read()
         seconds, watch = options_of_run(wait_limit, progress, env)
+        checked.say_what_is_not(self.name)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)
