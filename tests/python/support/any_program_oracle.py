@@ -232,7 +232,7 @@ def _bad_words(error: InvalidInputError) -> str:
 
 
 def _bad_dace_words(case: Case, error: InvalidInputError) -> str:
-    """Return what a refusal of a program of DaCe's lacks: it names nothing that is not the user's."""
+    """Return what a refusal of a program of DaCe's lacks; it names only what is the user's."""
     text = str(error)
     inner = _INNER.search(text)
     if inner:

@@ -107,7 +107,7 @@ def _typed(value: Any) -> Any:
 
 def is_dace(text: str) -> bool:
     """Return whether the program of a module is one of DaCe's."""
-    return text.startswith(HEAD)
+    return "import cpufree.dace\n" in text
 
 
 def names_of(text: str, names: dict[str, Any]) -> str:

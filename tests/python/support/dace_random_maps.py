@@ -154,7 +154,7 @@ def _guarded(w: Writer) -> list[str]:
     guard, read = w.r.choice(((f"{i} > 0", f"u[{i} - 1]"), (f"{i} < N - 1", f"u[{i} + 1]"),
                               (f"{i} >= 2", f"u[{i} - 2]")))  # fmt: skip
     other = [["else:", f"    v[{i}] = {w.pick('7.0', f'u[{i}]', f'w[{i}]')}"], []]
-    inside = [f"if {guard}:", f"    v[{i}] = {read}{w.pick('', f' + u[{i}]', f' * c')}",
+    inside = [f"if {guard}:", f"    v[{i}] = {read}{w.pick('', f' + u[{i}]', ' * c')}",
               *w.r.choice(other)]  # fmt: skip
     return [f"for {i} in dace.map[0:N]:", *_indented(inside)]
 

@@ -149,8 +149,8 @@ def _loop(w: Writer, kinds: tuple[str, ...]) -> list[str]:
     lines = [f"for {t} in range({bounds}):"]
     w.loops += 1
     with w.inside(turn=turn, row=row):
-        body = block(w, kinds, 3)
-        lines += indented([*body, *_leaving(w)] if w.chance(0.5) else [*_leaving(w), *body])
+        before = _leaving(w)
+        lines += indented([*before, *block(w, kinds, 3), *([] if before else _leaving(w))])
     w.loops -= 1
     return lines
 

@@ -1,4 +1,4 @@
-"""What statements of random programs of DaCe are made of: regions, operands, numbers, conditions."""
+"""What statements of random programs of DaCe are made of: regions, values and conditions."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Writer:
         found = self.part(trim, "N")
         if found == ":" and self.chance(0.5):
             return name
-        if found == ":" and self.chance(0.1):
+        if found == ":" and self.chance(0.02):
             self.note("reversed")
             return f"{name}[::-1]"
         return f"{name}[{found}]"
