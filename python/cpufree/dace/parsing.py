@@ -36,7 +36,7 @@ def parsed(parse: Callable[[], Any], place: Place) -> Any:
         raise_at = _place_of(f"{error}\n{said.getvalue()}", place)
         raise_at.fail(
             f"DaCe cannot parse it: {problem or type(error).__name__} ({type(error).__name__})",
-            "write it as DaCe takes it; what its front end fails at is not cpufree's",
+            "write it in another way, which DaCe takes",
         )
 
 

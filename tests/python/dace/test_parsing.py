@@ -1,0 +1,72 @@
+"""What DaCe's front end gets wrong is mended, what it does not take is refused with the line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
+
+import cpufree.dace  # noqa: E402
+from cpufree.errors import ProgramError  # noqa: E402
+
+M, N = (dace.symbol(n, dace.int64) for n in "MN")
+
+
+@dace.program
+def every_second(A: dace.float64[N, M], B: dace.float64[N, M], c: dace.float64[M]):
+    A[::2, :-3] += A[::2, :-3] / 4.0
+    A[1::3, 1:] *= B[1::3, :-1]
+    B[:, ::2] -= 2.0
+    c[1::2] += c[:-1:2]
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 10), (12, 6)])
+@pytest.mark.parametrize("pes", [1, 2])
+def test_parts_with_a_step_are_updated_in_place(shape: tuple[int, int], pes: int) -> None:
+    g = np.random.default_rng(3)
+    given = [g.standard_normal(s) for s in (shape, shape, shape[1])]
+    wanted = [a.copy() for a in given]
+    every_second.f(*wanted)
+    program = cpufree.dace.compile(every_second)
+    program.run(tuple(given), engine="cpu_threads", pes=pes)
+    for mine, plain in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, plain)
+
+
+@dace.program
+def backwards(u: dace.float64[N], w: dace.float64[N]):
+    w[:] = 2.0 * u
+    w[:] = u[::-1]
+
+
+@dace.program
+def broken(u: dace.float64[N]):
+    u[:] = 2.0 * u
+    u[::-1] = 0.5 * u[:]
+
+
+@dace.program
+def unset(u: dace.float64[N]):
+    u[0] = never_set  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("program", "problem", "line"),
+    [
+        (backwards, "Negative strides are not supported", "w[:] = u[::-1]"),
+        (broken, "could not broadcast", "u[::-1] = 0.5 * u[:]"),
+        (unset, "Use of undefined variable", "u[0] = never_set"),
+    ],
+)
+def test_what_dace_does_not_take_is_refused_with_the_line(
+    program: Any, problem: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = [np.zeros(8) for _ in program.f.__annotations__]
+    with pytest.raises(ProgramError, match=f"DaCe cannot parse it: .*{problem}") as caught:
+        cpufree.dace.compile(program).run(tuple(arrays))
+    assert caught.value.file == __file__ and caught.value.line > 0
+    assert str(caught.value).splitlines()[1].strip().startswith(line)
+    assert capsys.readouterr().out == ""
