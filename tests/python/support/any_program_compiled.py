@@ -9,6 +9,7 @@ import json
 import os
 import select
 import signal
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -105,8 +106,8 @@ def _built(
     """Return cases with their kernels; those whose text no compiler takes get a verdict."""
     if not made:
         return []
-    part = folder / f"kernels_{made[0].case.seed}_{made[0].which}_{len(made)}"
-    part.mkdir(exist_ok=True)
+    # A folder of its own: a library with the path of one that is loaded is not loaded again.
+    part = Path(tempfile.mkdtemp(prefix="kernels_", dir=folder))
     try:
         kernels = kernels_of([m.lowered.program for m in made], part, level)
     except AssertionError as error:
