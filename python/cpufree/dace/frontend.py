@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
-from cpufree.dace.parsing import parsed
+from cpufree.dace.parsing import fused, parsed
 from cpufree.dace.refusal import Place
 from cpufree.errors import InvalidInputError, UnsupportedError
 
@@ -102,11 +102,8 @@ def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> An
 def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE) -> Any:
     """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
     graph = own_graph_of(program, arguments, place)
-    from dace.transformation.auto import auto_optimize
-
     with _without_limits():
-        auto_optimize.greedy_fuse(graph, validate_all=False)
-    return graph
+        return fused(graph)
 
 
 def _annotated(program: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from cpufree.dace.refusal import Place
 from cpufree.errors import CpufreeError
+from cpufree.log import logger
 
 _PLACES = re.compile(r'in File "([^"]+)", line (\d+)')
 
@@ -40,6 +41,20 @@ def parsed(parse: Callable[[], Any], place: Place) -> Any:
         )
 
 
+def fused(graph: Any) -> Any:
+    """Return a graph with its maps fused; where DaCe fails at that, as it was."""
+    from dace.transformation.auto import auto_optimize
+
+    made = copy.deepcopy(graph)
+    try:
+        with _mended(), redirect_stdout(io.StringIO()):
+            auto_optimize.greedy_fuse(made, validate_all=False)
+    except Exception as error:
+        logger.info("%s: DaCe cannot fuse its maps: %s", graph.name, error)
+        return graph
+    return made
+
+
 def _place_of(text: str, place: Place) -> Place:
     """Return the innermost place of the user's that a text of DaCe's names."""
     for file, line in _PLACES.findall(text):
@@ -50,14 +65,15 @@ def _place_of(text: str, place: Place) -> Place:
 
 @contextmanager
 def _mended() -> Iterator[None]:
-    """Have DaCe write where a program says.
+    """Have DaCe write where a program says, and leave the current folder alone.
 
     Of `A[::2] += B` it drops the step, and writes into the first points: as `A[::2] = A[::2] + B`,
-    which is the same, it is right.
+    which is the same, it is right. Graphs that it finds invalid it saves in the current folder.
     """
     from dace.frontend.python.newast import ProgramVisitor
+    from dace.sdfg import SDFG
 
-    original = ProgramVisitor.visit_AugAssign
+    original, save = ProgramVisitor.visit_AugAssign, SDFG.save
 
     def visit(self: Any, node: ast.AugAssign) -> Any:
         if not _has_step(node.target):
@@ -67,11 +83,11 @@ def _mended() -> Iterator[None]:
         made = ast.Assign([node.target], ast.BinOp(value, node.op, node.value))
         return self.visit_Assign(ast.fix_missing_locations(ast.copy_location(made, node)))
 
-    ProgramVisitor.visit_AugAssign = visit
+    ProgramVisitor.visit_AugAssign, SDFG.save = visit, lambda *_, **__: None
     try:
         yield
     finally:
-        ProgramVisitor.visit_AugAssign = original
+        ProgramVisitor.visit_AugAssign, SDFG.save = original, save
 
 
 def _has_step(target: ast.expr) -> bool:
