@@ -1,0 +1,65 @@
+"""Generated programs of DaCe do as plain Python does, or are refused with the user's line.
+
+Seeds are fixed; longer runs are those of `any_programs_run.py --feature dace` in tests/python/support.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
+
+from any_program import Case  # noqa: E402
+from any_program_compiled import compare_compiled  # noqa: E402
+from any_program_oracle import Verdict, compare  # noqa: E402
+from any_programs import words_of  # noqa: E402
+from dace_random import DACE  # noqa: E402
+
+_SHOWN = 5
+_TOGETHER = 50
+
+
+def assert_none_failed(found: list[tuple[Case, Verdict]]) -> None:
+    failed = [(case, verdict) for case, verdict in found if verdict.failed]
+    shown = "\n\n".join(words_of(case, verdict) for case, verdict in failed[:_SHOWN])
+    assert len(failed) == 0, f"{len(failed)} of {len(found)} programs\n{shown}"
+
+
+@pytest.mark.parametrize("feature", DACE)
+def test_interpreted_programs_do_as_python_does(feature: str, tmp_path: Path) -> None:
+    cases = [DACE[feature](seed) for seed in range(12)]
+    assert_none_failed([(case, compare(case, tmp_path)) for case in cases])
+
+
+@pytest.mark.timeout(900)
+def test_compiled_programs_do_as_python_does(tmp_path: Path) -> None:
+    cases = [DACE[name](seed) for name in DACE for seed in range(5000, 5004)]
+    verdicts = compare_compiled(cases, tmp_path, lambda k: 1 + k % 4)
+    assert_none_failed(list(zip(cases, verdicts, strict=True)))
+
+
+@pytest.mark.parametrize("feature", DACE)
+def test_some_programs_of_each_feature_run(feature: str, tmp_path: Path) -> None:
+    outcomes = [compare(DACE[feature](seed), tmp_path).outcome for seed in range(100, 108)]
+    assert outcomes.count("same") >= 2
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("feature", DACE)
+def test_many_interpreted_programs_do_as_python_does(feature: str, tmp_path: Path) -> None:
+    cases = [DACE[feature](seed) for seed in range(10_000, 10_500)]
+    assert_none_failed([(case, compare(case, tmp_path)) for case in cases])
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("feature", DACE)
+def test_many_compiled_programs_do_as_python_does(feature: str, level: str, tmp_path: Path) -> None:
+    for first in (20_000, 20_000 + _TOGETHER):
+        cases = [DACE[feature](seed) for seed in range(first, first + _TOGETHER)]
+        verdicts = compare_compiled(cases, tmp_path, lambda k: 1 + k % 4, level)
+        assert_none_failed(list(zip(cases, verdicts, strict=True)))
