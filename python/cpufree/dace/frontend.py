@@ -6,11 +6,13 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.dace.refusal import Place
 from cpufree.errors import InvalidInputError, UnsupportedError
 
 VERSION = "2.0.0b1"
@@ -100,10 +102,16 @@ def _annotated(program: Any) -> bool:
     return all(p.annotation is not inspect.Parameter.empty for p in parameters)
 
 
-def tree_of(graph: Any) -> Any:
-    """Return the schedule tree of a graph."""
+def tree_of(graph: Any, place: Place) -> Any:
+    """Return the schedule tree of a graph, in which what is read comes before later writes."""
+    from dace.sdfg.analysis.schedule_tree.sdfg_to_tree import as_schedule_tree
+
+    from cpufree.dace.order import order
+
     with _without_limits():
-        return graph.as_schedule_tree()
+        ordered = deepcopy(graph)
+        order(ordered, place)
+        return as_schedule_tree(ordered, in_place=True)
 
 
 class Signature:

@@ -103,7 +103,7 @@ class DaceProgram(Program):
     def _graph_for(self, arguments: Mapping[str, Any]) -> Any:
         if self._graph is None:
             self._graph = frontend.graph_of(self.program, arguments)
-            self._tree = frontend.tree_of(self._graph)
+            self._tree = frontend.tree_of(self._graph, self.place)
         return self._graph
 
     @cached_property
