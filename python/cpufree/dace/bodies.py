@@ -16,6 +16,7 @@ from cpufree.compiler import ir
 from cpufree.dace import operators
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus, times
 from cpufree.dace.containers import Containers
+from cpufree.dace.lines import line_of
 from cpufree.dace.points import Index, Output, Point, Range, points
 from cpufree.dace.refusal import Place
 
@@ -51,8 +52,8 @@ class Body:
     def run(self, children: list[Any]) -> None:
         """Read the statements of the body."""
         test: Any = None
-        for child in children:
-            self.place = self.place.at(getattr(child, "node", None))
+        for k, child in enumerate(children):
+            self.place = self.place.at(getattr(child, "node", None), line_of(children[k:]))
             if isinstance(child, tn.TaskletNode):
                 self.tasklet(child)
             elif isinstance(child, tn.CopyNode):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cpufree.compiler import ir
 from cpufree.dace import events, operators, signals
 from cpufree.dace.affine import Affine
@@ -45,7 +47,7 @@ def _reduce(walk: Walks, child: Any) -> None:
     box = walk.box(source.data, source.subset)
     axes = sorted(int(a) % len(box) for a in node.axes) if node.axes is not None else None
     if axes is not None and len(axes) < len(box):
-        _reduce_some(walk, (source, target), reduction, axes)
+        _reduce_some(walk, child, reduction, axes)
         return
     ranges = {f"c{k}": Range(0, 1, n) for k, (_, _, n) in enumerate(box)}
 
@@ -60,16 +62,27 @@ def _reduce(walk: Walks, child: Any) -> None:
         if not scalar:
             point = walk.containers.point(name, to, body.ranges, walk.place)
             name, to = point.field, point.index
-        fresh = node.identity is not None
-        made = Output(name, to, value, walk.place, reduction, fresh)
+        made = Output(name, to, value, walk.place, reduction, *_start(node, reduction))
         body.outputs[(name, to, reduction)] = made
 
     walk.over(ranges, run)
 
 
-def _reduce_some(walk: Walks, memlets: Any, reduction: str, axes: list[int]) -> None:
+def _start(node: Any, reduction: str) -> tuple[bool, ir.Literal | None]:
+    """Return whether a reduction begins anew, and from which value, if that makes a difference."""
+    if node.identity is None:
+        return False, None
+    value = operators.literal(node.identity)
+    if reduction == "sum":
+        return True, value if value.value else None
+    limits = np.iinfo(value.type) if value.type == "int64" else np.finfo(value.type)
+    none = limits.min if reduction == "max" else limits.max
+    return True, None if value.value == none or np.isinf(value.value) else value
+
+
+def _reduce_some(walk: Walks, child: Any, reduction: str, axes: list[int]) -> None:
     """Add the sums along some axes: one for each point of the others."""
-    source, target = memlets
+    (source,), (target,) = _memlets(child.in_memlets), _memlets(child.out_memlets)
     box, to = walk.box(source.data, source.subset), walk.box(target.data, target.subset)
     kept = [a for a in range(len(box)) if a not in axes]
     ranges = {f"c{a}": Range(0, 1, n) for a, (_, _, n) in enumerate(box)}
@@ -80,7 +93,8 @@ def _reduce_some(walk: Walks, memlets: Any, reduction: str, axes: list[int]) -> 
             source.data, _at(box, range(len(box)), body), body.ranges, walk.place
         )
         index = _at([(b, s, 0) for b, s in places], kept, body)
-        _add_fold(walk, body, (target.data, index), value, reduction)
+        start = _start(child.node, reduction)
+        _add_fold(walk, body, (target.data, index), value, reduction, start)
 
     walk.over(ranges, run)
 
@@ -172,13 +186,15 @@ def _at(box: Any, letters: Any, body: Body, prefix: str = "c") -> tuple[Affine, 
     )
 
 
-def _add_fold(walk: Walks, body: Body, to: Any, value: Any, reduction: str) -> None:
+def _add_fold(
+    walk: Walks, body: Body, to: Any, value: Any, reduction: str, start: Any = (True, None)
+) -> None:
     """Add an output that is a reduction over the parameters that its index does not have."""
     name, index = to
     if not walk.containers.is_scalar(name):
         at = walk.containers.point(name, index, body.ranges, walk.place)
         name, index = at.field, at.index
-    output = Output(name, index, value, walk.place, reduction, fresh=True)
+    output = Output(name, index, value, walk.place, reduction, *start)
     body.outputs[(name, index, reduction)] = output
 
 

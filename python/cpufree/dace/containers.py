@@ -123,6 +123,8 @@ def _of_source(
 ) -> tuple[Affine, ...]:
     """Return the index in the source that an index of a view stands for."""
     counts = tuple(c for _, _, c in view.region)
+    if 0 in counts:  # it has no points
+        return tuple(Affine(begin) for begin, _, _ in view.region)
     found: list[Affine] = []
     for axes, ours in _groups(counts, view.shape):
         sizes = [counts[a] for a in axes]

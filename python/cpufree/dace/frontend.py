@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
 from cpufree.dace.parsing import fused, parsed
 from cpufree.dace.refusal import Place
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.text import counted
 
 VERSION = "2.0.0b1"
 _NOWHERE = Place("the program")
@@ -90,12 +93,9 @@ def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> An
             graph = dace.SDFG.from_json(program.to_json())
             graph.simplify()
             return graph
-        from dace.frontend.python.parser import _get_locals_and_globals
-
-        # As a call of DaCe's does: what the module's names are now, not when it was decorated.
-        program.global_vars = {**program.global_vars, **_get_locals_and_globals(program.f)}
         # Without annotations DaCe takes types and sizes from the arguments.
-        given = {} if _annotated(program) else dict(arguments)
+        given = {} if is_typed(program) else dict(arguments)
+        _read_names_anew(program, set())
         return parsed(lambda: program.to_sdfg(simplify=True, **given), place)
 
 
@@ -106,17 +106,42 @@ def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE
         return fused(graph)
 
 
-def _annotated(program: Any) -> bool:
-    import inspect
+def _read_names_anew(program: Any, seen: set[int]) -> None:
+    """Let a program of DaCe's, and those that it calls, have the values that names have now."""
+    from dace.frontend.python.parser import DaceProgram, _get_locals_and_globals
 
+    if id(program) in seen:
+        return
+    seen.add(id(program))
+    program.global_vars = _get_locals_and_globals(program.f)
+    for name, value in program.global_vars.items():
+        if isinstance(value, DaceProgram) and name in program.f.__code__.co_names:
+            _read_names_anew(value, seen)
+
+
+def is_typed(program: Any) -> bool:
+    """Return whether a program's annotations say all that its graph needs."""
+    dace = require_dace()
+    if isinstance(program, dace.SDFG):
+        return True
     parameters = inspect.signature(program.f).parameters.values()
-    return all(p.annotation is not inspect.Parameter.empty for p in parameters)
+    return not program.constant_args and all(
+        p.annotation is not inspect.Parameter.empty for p in parameters
+    )
 
 
-def tree_of(graph: Any) -> Any:
-    """Return the schedule tree of a graph."""
+def tree_of(graph: Any, place: Place) -> Any:
+    """Return the schedule tree of a graph, in which what is read comes before later writes."""
+    from dace.sdfg.analysis.schedule_tree.sdfg_to_tree import as_schedule_tree
+
+    from cpufree.dace.lines import give_lines
+    from cpufree.dace.order import order
+
     with _without_limits():
-        return graph.as_schedule_tree()
+        ordered = deepcopy(graph)
+        give_lines(ordered)
+        order(ordered, place)
+        return as_schedule_tree(ordered, in_place=True)
 
 
 class Signature:
@@ -153,7 +178,12 @@ class Signature:
                 continue  # arguments that the simplified graph does without
             elif type(self.descriptors[name]).__name__ == "Scalar":
                 kind = np.dtype(self.descriptors[name].dtype.as_numpy_dtype()).name
-                numbers[name] = (kind, np.dtype(kind).type(value))
+                numbers[name] = (kind, _of_kind(self.name, name, value, kind))
+            elif not isinstance(value, np.ndarray):
+                raise InvalidInputError(
+                    f"{self.name}: {name} is {type(value).__name__}, and no array: pass "
+                    f"np.asarray({name})"
+                )
             else:
                 arrays[name] = value
         self._sizes(arrays, symbols)
@@ -176,6 +206,11 @@ class Signature:
             pass
         for name, array in arrays.items():
             desc = self.descriptors[name]
+            if array.ndim != len(desc.shape):
+                raise InvalidInputError(
+                    f"{self.name}: {name} has {counted(array.ndim, 'dimension')}, and is declared "
+                    f"with {len(desc.shape)}"
+                )
             kind = np.dtype(desc.dtype.as_numpy_dtype()).name
             try:
                 shape = tuple(number(n, symbols) for n in desc.shape)
@@ -209,3 +244,24 @@ def _number(program: str, name: str, value: Any) -> Any:
     if isinstance(value, bool | int | float | np.generic):
         return value.item() if isinstance(value, np.generic) else value
     raise InvalidInputError(f"{program}: {name} is {type(value).__name__}, and no number")
+
+
+def _of_kind(program: str, name: str, value: Any, kind: str) -> Any:
+    """Return a number as one of the type that is declared.
+
+    Raises
+    ------
+    InvalidInputError
+        It is none of these.
+    """
+    value = _number(program, name, value)
+    whole = kind.startswith(("int", "bool"))
+    try:
+        made = np.dtype(kind).type(value)
+    except OverflowError:
+        made = None
+    if made is None or (whole and (isinstance(value, float) or made != value)):
+        raise InvalidInputError(
+            f"{program}: {name} is {value}, and is declared as {kind}: pass a number of that type"
+        )
+    return made

@@ -52,7 +52,8 @@ class Range:
 class Output:
     """What a map writes: at an index of a field (reduction "": the value is assigned).
 
-    `fresh`: a reduction that does not go on from what is there.
+    `fresh`: a reduction that does not go on from what is there, but from `start`; None: from its
+    first value.
     """
 
     field: str
@@ -61,6 +62,7 @@ class Output:
     place: Place
     reduction: str = ""
     fresh: bool = False
+    start: ir.Literal | None = None
     folds: tuple[tuple[str, int], ...] = ()
     """Parameters that folds in the value go over, and their dims (ir.Axis)."""
 

@@ -53,11 +53,11 @@ class Stages:
 
     def add(self, outputs: list[Output], ranges: dict[str, Range]) -> None:
         """Add the stages of a map: all of them compute with what was there before."""
-        if any(r.count == 0 for r in ranges.values()):
-            return
         reductions = [o for o in outputs if o.reduction]
         for output in reductions:
             self.reduce(output, ranges)
+        if any(r.count == 0 for r in ranges.values()):
+            return
         left = [o for o in outputs if not o.reduction]
         while left:
             chosen = next((o for o in left if not _is_read(o, left)), None)
@@ -93,27 +93,42 @@ class Stages:
     # --- reductions ---
 
     def reduce(self, output: Output, ranges: dict[str, Range]) -> None:
-        """Add a reduction over all points of a map to one value."""
-        if any(a.params for a in output.index):
+        """Add a reduction over all points of a map to one value, or to one for each index."""
+        written = {p for a in output.index for p in a.params}
+        if any(r.count == 0 for r in ranges.values()):
+            if output.fresh and all(r.count for p, r in ranges.items() if p in written):
+                self._assign(output, _of_nothing(output), ranges)
+            return
+        if written:
             self.fold(output, ranges)
             return
-        value = self.total(output, ranges)
+        self._assign(output, self._joined(output, self.total(output, ranges)), {})
+
+    def _joined(self, output: Output, value: Any) -> Any:
+        """Return the values of a reduction joined with what it goes on from."""
+        old: Any = output.start
+        if not output.fresh:
+            old = self.scalar(output.field)
+            if output.index:
+                f = self.containers.fields[output.field]
+                old = Point(f.name, output.index, f.type)
+        return value if old is None else _join(output.reduction, old, value)
+
+    def _assign(self, output: Output, value: Any, ranges: dict[str, Range]) -> None:
+        """Write the result of a reduction."""
         if not output.index:
-            old = None if output.fresh else self.scalar(output.field)
-            joined = value if old is None else _join(output.reduction, old, value)
-            self.set_scalar(output.field, joined, output)
+            self.set_scalar(output.field, value, output)
             return
-        f = self.containers.fields[output.field]
-        old = Point(f.name, output.index, f.type)
-        joined = value if output.fresh else _join(output.reduction, old, value)
-        self._write(replace(output, value=operators.cast(joined, f.type), reduction=""), {})
+        value = operators.cast(value, self.containers.fields[output.field].type)
+        written = {p for a in output.index for p in (*a.params, *dict(output.folds))}
+        left = {p: r for p, r in ranges.items() if p in written}
+        self._write(replace(output, value=value, reduction=""), left)
 
     def fold(self, output: Output, ranges: dict[str, Range]) -> None:
         """Add the stage of a reduction over some parameters of a map, for each point of others.
 
         Parameters that share an axis with another one of what is read are written out.
         """
-        f = self.containers.fields[output.field]
         written = {p for a in output.index for p in a.params}
         live = {p: r for p, r in ranges.items() if r.count != 1}
         over = [p for p in live if p not in written]
@@ -135,11 +150,8 @@ class Stages:
         folds = [(p, ir.FOLDED - k) for k, p in enumerate(p for p in over if p not in apart)]
         for p, dim in folds:
             value = ir.Fold(output.reduction, dim, live[p].count, value, kind)
-        if not output.fresh:
-            value = _join(output.reduction, Point(f.name, output.index, f.type), value)
-        made = replace(output, value=operators.cast(value, f.type), reduction="")
         left = {p: r for p, r in ranges.items() if p not in apart}
-        self._write(replace(made, folds=tuple(folds)), left)
+        self._assign(replace(output, folds=tuple(folds)), self._joined(output, value), left)
 
     def total(self, output: Output, ranges: dict[str, Range]) -> ir.Scalar:
         """Add a reduction; return the scalar that has its result."""
@@ -193,6 +205,17 @@ def _join(reduction: str, old: Any, value: Any) -> Any:
     return operators.apply(
         {"sum": "add", "max": "maximum", "min": "minimum"}[reduction], [old, value]
     )
+
+
+def _of_nothing(output: Output) -> ir.Literal:
+    """Return what a reduction of no values is."""
+    if output.start is not None:
+        return output.start
+    if output.reduction != "sum":
+        output.place.fail(
+            f"the {output.reduction} of no values has none", "let the range have points"
+        )
+    return ir.Literal(0, "int64")
 
 
 def _anchors(p: Any, live: list[str]) -> bool:

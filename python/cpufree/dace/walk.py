@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
@@ -14,6 +14,7 @@ from cpufree.dace import calls, loops, operators
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine
 from cpufree.dace.bodies import Body, copied, ranges_of
 from cpufree.dace.containers import Containers, Split, split_ranges
+from cpufree.dace.lines import line_of
 from cpufree.dace.points import Output, Range
 from cpufree.dace.refusal import Place
 from cpufree.dace.stages import Stages
@@ -107,6 +108,7 @@ class Walk:
         k = 0
         while k < len(children):
             child = children[k]
+            self.place = self.place.at(getattr(child, "node", None), line_of(children[k:]))
             if isinstance(child, tn.IfScope):
                 ways = [child]
                 while k + 1 < len(children) and isinstance(
@@ -121,7 +123,6 @@ class Walk:
 
     def statement(self, child: Any) -> None:
         """Read one statement."""
-        self.place = self.place.at(getattr(child, "node", None))
         if isinstance(child, tn.MapScope):
             self.map(child)
         elif isinstance(child, tn.TaskletNode | tn.AssignNode):
@@ -283,6 +284,7 @@ class Walk:
         place = self.place
         self.loops[var] = ir.Scalar(var, "int64")
         self.names.pop(var, None)
+        self.known.pop(var, None)
         try:
             body = self.inner(child.children, touched)
         except Moving as moving:
@@ -313,10 +315,28 @@ class Walk:
                 f"out, and {MOST_TURNS} is the most",
                 "use a map where turns do not depend on one another",
             )
+        outer, self.out = self.out, []
+        self.known.pop(var, None)
         for turn in turns:
             self.names[var] = turn
             self.block(child.children)
         self.names.pop(var, None)
+        made, self.out = self.out, outer
+        self._add_turns(made, assigned(child.children))
+
+    def _add_turns(self, made: list[Any], touched: set[str]) -> None:
+        """Add the turns of a loop that is written out, which a break of the run may leave."""
+        leaves = list(_leaves(made))
+        if not leaves:
+            self.out += made
+            return
+        if any(isinstance(x, ir.Continue) for x in leaves):
+            self.place.fail(
+                "a continue that the run decides, in a turn that is written out",
+                "put what follows into the other branch of the if",
+            )
+        self.out.append(ir.Loop((*made, ir.Break()), self.place.line))
+        self.forget(touched)
 
     def whole(self, node: ast.expr) -> ir.Expr:
         """Return a whole number outside of maps."""
@@ -350,6 +370,15 @@ def assigned(children: list[Any]) -> set[str]:
             found.update(m.data for m in every if m.data is not None)
         found |= assigned(getattr(child, "children", []))
     return found
+
+
+def _leaves(body: Iterable[Any]) -> Iterator[Any]:
+    """Yield each break and continue of the loop whose body this is."""
+    for s in body:
+        if isinstance(s, ir.Break | ir.Continue):
+            yield s
+        elif isinstance(s, ir.If):
+            yield from _leaves((*s.then, *s.otherwise))
 
 
 def _indices(box: Any, params: Mapping[int, str], names: Mapping[str, Any]) -> tuple[Affine, ...]:

@@ -1,6 +1,6 @@
 """Generated programs of DaCe do as plain Python does, or are refused with the user's line.
 
-Seeds are fixed; longer runs are those of `any_programs_run.py --feature dace` in tests/python/support.
+Seeds are fixed; longer runs are those of `any_programs_run.py --feature dace`, in support.
 """
 
 from __future__ import annotations
