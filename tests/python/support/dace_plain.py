@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,8 @@ class PlainDace:
             found = dict(symbols)
             for kind, value in zip(function.__annotations__.values(), given, strict=True):
                 if isinstance(kind, tuple):
-                    found.update({s.name: n for s, n in zip(kind, value.shape, strict=True)})
+                    sizes = zip(kind, value.shape, strict=True)
+                    found.update({s.name: n for s, n in sizes if isinstance(s, _Symbol)})
             names = function.__globals__
             before = {n: names[n] for n in found}
             names.update(found)
@@ -115,4 +117,22 @@ def names_of(text: str, names: dict[str, Any]) -> str:
     names["dace"] = PlainDace
     for line in ("import dace\n", "import cpufree.dace\n", "@cpufree.dace.persistent\n"):
         text = text.replace(line, "\n")
-    return text
+    return _TASKLET.sub(_plain_tasklet, text)
+
+
+_TASKLET = re.compile(r"^( *)with dace\.tasklet:\n((?:\1    .*\n)+)", re.MULTILINE)
+_OUT = re.compile(r"(\w+) >> (\w+)(?:\(1, lambda a, b: (.*?)\))?(\[.*\])")
+
+
+def _plain_tasklet(found: re.Match[str]) -> str:
+    """Return the statements of a tasklet: reads, what it does, and then writes."""
+    indent, first, last = found.group(1), [], []
+    for line in found.group(2).splitlines():
+        out = _OUT.fullmatch(line.strip())
+        if out:
+            name, array, join, index = out.groups()
+            joined = f"(lambda a, b: {join})({array}{index}, {name})" if join else name
+            last.append(f"{indent}{array}{index} = {joined}")
+        else:
+            first.append(line[4:].replace(" << ", " = "))
+    return "\n".join([*first, *last, ""])
