@@ -68,26 +68,59 @@ def _mended() -> Iterator[None]:
     """Have DaCe write where a program says, and leave the current folder alone.
 
     Of `A[::2] += B` it drops the step, and writes into the first points: as `A[::2] = A[::2] + B`,
-    which is the same, it is right. Graphs that it finds invalid it saves in the current folder.
+    which is the same, it is right. In `a, b = b, a` it sets a before it reads a: that is refused.
+    Graphs that it finds invalid it saves in the current folder.
     """
+    from dace.frontend.python.common import DaceSyntaxError
     from dace.frontend.python.newast import ProgramVisitor
     from dace.sdfg import SDFG
 
-    original, save = ProgramVisitor.visit_AugAssign, SDFG.save
+    update, assign, save = ProgramVisitor.visit_AugAssign, ProgramVisitor.visit_Assign, SDFG.save
 
-    def visit(self: Any, node: ast.AugAssign) -> Any:
+    def visit_Assign(self: Any, node: ast.Assign) -> Any:
+        if name := next((n for t in node.targets for n in _set_before_read(t, node.value)), ""):
+            raise DaceSyntaxError(
+                self,
+                node,
+                f"{name} is set before it is read by the same statement: make it several",
+            )
+        return assign(self, node)
+
+    def visit_AugAssign(self: Any, node: ast.AugAssign) -> Any:
         if not _has_step(node.target):
-            return original(self, node)
+            return update(self, node)
         value = copy.deepcopy(node.target)
         value.ctx = ast.Load()
         made = ast.Assign([node.target], ast.BinOp(value, node.op, node.value))
         return self.visit_Assign(ast.fix_missing_locations(ast.copy_location(made, node)))
 
-    ProgramVisitor.visit_AugAssign, SDFG.save = visit, lambda *_, **__: None
+    ProgramVisitor.visit_AugAssign, ProgramVisitor.visit_Assign = visit_AugAssign, visit_Assign
+    SDFG.save = lambda *_, **__: None
     try:
         yield
     finally:
-        ProgramVisitor.visit_AugAssign, SDFG.save = original, save
+        ProgramVisitor.visit_AugAssign, ProgramVisitor.visit_Assign = update, assign
+        SDFG.save = save
+
+
+def _set_before_read(target: ast.expr, value: ast.expr) -> Iterator[str]:
+    """Return the names that a statement of several targets sets and then reads."""
+    if not (isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)):
+        return
+    for k, one in enumerate(target.elts):
+        name = next((n.id for n in ast.walk(one) if isinstance(n, ast.Name)), "")
+        # What is computed is so before anything is set; names and elements are read when they are.
+        later = [v for v in value.elts[k + 1 :] if isinstance(v, ast.Name | ast.Subscript)]
+        later += [t for t in target.elts[k + 1 :] if _is_indexed(t)]
+        if any(isinstance(n, ast.Name) and n.id == name for v in later for n in ast.walk(v)):
+            yield name
+
+
+def _is_indexed(target: ast.expr) -> bool:
+    """Return whether an index of a target is no constant, and may be set by the statement."""
+    return isinstance(target, ast.Subscript) and any(
+        isinstance(n, ast.Name) for n in ast.walk(target.slice)
+    )
 
 
 def _has_step(target: ast.expr) -> bool:

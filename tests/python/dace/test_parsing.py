@@ -53,11 +53,43 @@ def unset(u: dace.float64[N]):
     u[0] = never_set  # noqa: F821
 
 
+@dace.program
+def exchanged(u: dace.float64[N]):
+    a = u[1]
+    b = u[2]
+    a, b = b, a
+    u[0] = a - b
+
+
+@dace.program
+def exchanged_parts(u: dace.float64[N], v: dace.float64[N]):
+    v[:], u[:] = u, v
+
+
+@dace.program
+def fibonacci(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
+    a = u[1] + 0.0
+    b = v[1] + 1.0
+    for _t in range(n):
+        a, b = b, a + b
+    u[0], v[0] = a, b
+
+
+def test_values_that_are_computed_are_so_before_anything_is_set() -> None:
+    given, wanted = ([np.arange(6.0), np.arange(6.0) + 10] for _ in range(2))
+    fibonacci.f(*wanted, 5)
+    cpufree.dace.compile(fibonacci).run((*given, 5), engine="cpu_threads")
+    for mine, plain in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, plain)
+
+
 @pytest.mark.parametrize(
     ("program", "problem", "line"),
     [
         (backwards, "Negative strides are not supported", "w[:] = u[::-1]"),
         (broken, "could not broadcast", "u[::-1] = 0.5 * u[:]"),
+        (exchanged, "a is set before it is read", "a, b = b, a"),
+        (exchanged_parts, "v is set before it is read", "v[:], u[:] = u, v"),
         (unset, "Use of undefined variable", "u[0] = never_set"),
     ],
 )
