@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
+import numpy as np
+
 from cpufree.dace.refusal import Place
 from cpufree.errors import CpufreeError
 from cpufree.log import logger
@@ -25,20 +27,46 @@ def parsed(parse: Callable[[], Any], place: Place) -> Any:
     ProgramError
         DaCe does not take the program, whose def has this place; with the line where DaCe says it.
     """
-    said = io.StringIO()
+    said, graph = io.StringIO(), None
+    problem = ""
     try:
         with _mended(), redirect_stdout(said):
-            return parse()
+            graph = parse()
     except CpufreeError:
         raise
     except Exception as error:
-        found = str(getattr(error, "message", "") or error).strip().splitlines()
-        problem = re.sub(r"\s*raised while parsing.*", "", found[0]) if found else ""
-        raise_at = _place_of(f"{error}\n{said.getvalue()}", place)
-        raise_at.fail(
-            f"DaCe cannot parse it: {problem or type(error).__name__} ({type(error).__name__})",
-            "write it in another way, which DaCe takes",
-        )
+        logger.debug("%s: DaCe's error", place.program, exc_info=error)
+        problem = _problem(error)
+        place = _place_of(f"{error}\n{said.getvalue()}", place)
+    if problem:  # out of the handler: the trace is DaCe's own, and long
+        place.fail(f"DaCe cannot parse it: {problem}", "write it in another way, which DaCe takes")
+    _refuse_sums_of_truth(graph, place)
+    return graph
+
+
+def _problem(error: Exception) -> str:
+    """Return what DaCe says, in one line."""
+    lines = str(getattr(error, "message", "") or error).strip().splitlines()
+    kind = type(error).__name__
+    return f"{lines[0]} ({kind})" if lines else kind
+
+
+def _refuse_sums_of_truth(graph: Any, place: Place) -> None:
+    """Refuse sums of bool, whose type DaCe keeps, where NumPy counts."""
+    from dace.dtypes import ReductionType
+    from dace.frontend.operations import detect_reduction_type
+
+    for node, state in graph.all_nodes_recursive():
+        if type(node).__name__ != "Reduce":
+            continue
+        joined = detect_reduction_type(node.wcr)
+        read = [state.sdfg.arrays[e.data.data] for e in state.in_edges(node)]
+        if joined in (ReductionType.Sum, ReductionType.Product) and read[0].dtype.type is np.bool_:
+            line = node.debuginfo.start_line if node.debuginfo else 0
+            Place(place.program, place.file, line or place.line).fail(
+                "a sum of truth values, which counts in NumPy, and is one in DaCe",
+                "write them into an array of numbers, q[:] = values, and sum that",
+            )
 
 
 def fused(graph: Any) -> Any:
@@ -110,8 +138,8 @@ def _set_before_read(target: ast.expr, value: ast.expr) -> Iterator[str]:
     for k, one in enumerate(target.elts):
         name = next((n.id for n in ast.walk(one) if isinstance(n, ast.Name)), "")
         # What is computed is so before anything is set; names and elements are read when they are.
-        later = [v for v in value.elts[k + 1 :] if isinstance(v, ast.Name | ast.Subscript)]
-        later += [t for t in target.elts[k + 1 :] if _is_indexed(t)]
+        read = [v for v in value.elts[k + 1 :] if isinstance(v, ast.Name | ast.Subscript)]
+        later = [*read, *(t for t in target.elts[k + 1 :] if _is_indexed(t))]
         if any(isinstance(n, ast.Name) and n.id == name for v in later for n in ast.walk(v)):
             yield name
 

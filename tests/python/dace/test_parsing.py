@@ -75,6 +75,31 @@ def fibonacci(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
     u[0], v[0] = a, b
 
 
+@dace.program
+def counted(u: dace.float64[N], b: dace.bool[N]):
+    u[0] = 1.0
+    u[1] = np.sum(b)
+
+
+def test_a_sum_of_truth_values_is_refused_with_the_line() -> None:
+    with pytest.raises(ProgramError, match="a sum of truth values") as caught:
+        cpufree.dace.compile(counted).run((np.zeros(5), np.ones(5, bool)))
+    assert "u[1] = np.sum(b)" in str(caught.value)
+
+
+@dace.program
+def counted_numbers(u: dace.float64[N], b: dace.bool[N]):
+    q = np.zeros((N,))
+    q[:] = b
+    u[1] = np.sum(q)
+
+
+def test_truth_values_are_counted_as_numbers() -> None:
+    u = np.zeros(5)
+    cpufree.dace.compile(counted_numbers).run((u, np.arange(5) > 1), engine="cpu_threads")
+    assert u[1] == 3.0
+
+
 def test_values_that_are_computed_are_so_before_anything_is_set() -> None:
     given, wanted = ([np.arange(6.0), np.arange(6.0) + 10] for _ in range(2))
     fibonacci.f(*wanted, 5)

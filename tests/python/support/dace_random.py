@@ -24,8 +24,9 @@ _KINDS = {
                    "while", "map", "map"),
 }  # fmt: skip
 _CONSTRUCTS = {"dace odd": ODD, "dace types": TYPES, "dace rows": ROWS, "dace tasklets": TASKLETS}
-_SHAPES = {"u": "[N]", "v": "[N]", "w": "[N]", "x": "[M]", "A": "[N, M]", "B": "[N, M]", "C": "[N, M, 3]", "D": "[M, M]", "g": "[N]",
-           "h": "[N]", "f": "[N]", "b": "[N]", "k": "[N]"}  # fmt: skip
+_SHAPES = {"u": "[N]", "v": "[N]", "w": "[N]", "x": "[M]", "A": "[N, M]", "B": "[N, M]",
+           "C": "[N, M, 3]", "D": "[M, M]", "g": "[N]", "h": "[N]", "f": "[N]", "b": "[N]",
+           "k": "[N]"}  # fmt: skip
 _KINDS_OF = {"g": "int64", "h": "int32", "f": "float32", "b": "bool", "k": "int64"}
 
 
