@@ -29,21 +29,16 @@ def assert_none_failed(found: list[tuple[Case, Verdict]]) -> None:
 
 @pytest.mark.parametrize("feature", DACE)
 def test_interpreted_programs_do_as_python_does(feature: str, tmp_path: Path) -> None:
-    cases = [DACE[feature](seed) for seed in range(12)]
-    assert_none_failed([(case, compare(case, tmp_path)) for case in cases])
+    found = [(case, compare(case, tmp_path)) for case in map(DACE[feature], range(8))]
+    assert_none_failed(found)
+    assert sum(verdict.outcome == "same" for _, verdict in found) >= 2
 
 
 @pytest.mark.timeout(900)
 def test_compiled_programs_do_as_python_does(tmp_path: Path) -> None:
-    cases = [DACE[name](seed) for name in DACE for seed in range(5000, 5004)]
+    cases = [DACE[name](seed) for name in DACE for seed in (5000, 5001)]
     verdicts = compare_compiled(cases, tmp_path, lambda k: 1 + k % 4)
     assert_none_failed(list(zip(cases, verdicts, strict=True)))
-
-
-@pytest.mark.parametrize("feature", DACE)
-def test_some_programs_of_each_feature_run(feature: str, tmp_path: Path) -> None:
-    outcomes = [compare(DACE[feature](seed), tmp_path).outcome for seed in range(100, 108)]
-    assert outcomes.count("same") >= 2
 
 
 @pytest.mark.thorough
