@@ -70,8 +70,16 @@ def _refuse_sums_of_truth(graph: Any, place: Place) -> None:
 
 
 def fused(graph: Any) -> Any:
-    """Return a graph with its maps fused; where DaCe fails at that, as it was."""
+    """Return a graph with its maps fused; where DaCe fails at that, as it was.
+
+    Where maps have branches or loops in them, DaCe takes what some way does not write for written.
+    """
+    from dace.sdfg.nodes import NestedSDFG
     from dace.transformation.auto import auto_optimize
+
+    for node, state in graph.all_nodes_recursive():
+        if isinstance(node, NestedSDFG) and state.entry_node(node) is not None:
+            return graph
 
     made = copy.deepcopy(graph)
     try:

@@ -76,6 +76,22 @@ def fibonacci(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
 
 
 @dace.program
+def some_points(u: dace.float64[N], v: dace.float64[N]):
+    for i in dace.map[0:N]:
+        if i < N - 1:
+            v[i] = u[i + 1] + u[i]
+    return u + v
+
+
+def test_what_a_branch_in_a_map_leaves_out_is_there_afterwards() -> None:
+    u, v = np.arange(6.0) + 10, np.arange(6.0)
+    wanted = np.append(u[1:] + u[:-1], v[-1])
+    found = cpufree.dace.compile(some_points).run((u, v), engine="cpu_threads", pes=2)
+    np.testing.assert_array_equal(v, wanted)
+    np.testing.assert_array_equal(found, u + wanted)
+
+
+@dace.program
 def counted(u: dace.float64[N], b: dace.bool[N]):
     u[0] = 1.0
     u[1] = np.sum(b)
