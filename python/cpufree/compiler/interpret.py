@@ -202,14 +202,20 @@ class _Run:
 
     def element(self, e: ir.Element, box: tuple[ir.Span, ...]) -> Any:
         """Return the value at an index that the run gives."""
-        array, index = self.arrays[e.field], int(self.value(e.index, box))
+        array = self.arrays[e.field]
+        if not e.is_checked:  # those that are not inside are of points that are left out
+            at = [np.clip(self.value(i, box), 0, n - 1)
+                  for i, n in zip(e.indices, array.shape, strict=True)]  # fmt: skip
+            return array[tuple(np.broadcast_arrays(*at))]
+        index = int(self.value(e.index, box))
         if not -len(array) <= index < len(array):
             raise Broken(Fault.OUT_OF_BOUNDS)
         return array[index]
 
     def fold(self, e: ir.Fold, box: tuple[ir.Span, ...]) -> Any:
         """Return the values of a fold, its terms in order."""
-        functions: dict[str, Any] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+        functions: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum,
+                                     "min": np.minimum}  # fmt: skip
         result: Any = None
         for k in range(e.count):
             self.folded[e.dim] = k

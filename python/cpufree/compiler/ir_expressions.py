@@ -63,11 +63,26 @@ class Read:
 
 @dataclass(frozen=True)
 class Element:
-    """A value of a field that all PEs have, at an index that a scalar expression gives."""
+    """A value of a field that all PEs have, at an index that an expression gives.
+
+    Of a field of several axes `more` has the indices along the others. An index with reads, or of
+    several axes, is inside the field: front ends see to it.
+    """
 
     field: str
     index: Expr
     type: str
+    more: tuple[Expr, ...] = ()
+
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        """The index along each axis."""
+        return (self.index, *self.more)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether an index beyond the ends is a fault of the run; negative ones count from there."""
+        return not self.more and not any(True for _ in reads(self.index))
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Fold:
-    """The sum, max or min of a value for i = 0, ..., count - 1, which reads go by (Axis.dim)."""
+    """The sum, prod, max or min of a value for i = 0, ..., count - 1, which reads go by (Axis.dim)."""
 
     op: str
     dim: int
@@ -126,7 +141,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return expr.args
     if isinstance(expr, Fold):
         return (expr.value,)
-    return (expr.index,) if isinstance(expr, Element) else ()
+    return expr.indices if isinstance(expr, Element) else ()
 
 
 def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
@@ -137,4 +152,7 @@ def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
         return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
     if isinstance(expr, Fold):
         return dataclasses.replace(expr, value=with_reads(expr.value, change))
+    if isinstance(expr, Element):
+        index, *more = (with_reads(i, change) for i in expr.indices)
+        return dataclasses.replace(expr, index=index, more=tuple(more))
     return expr

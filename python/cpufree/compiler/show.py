@@ -124,7 +124,7 @@ def expression(e: ir.Expr) -> str:
     if isinstance(e, ir.Read):
         return f"{e.field}[{', '.join(map(_axis, e.axes))}]"
     if isinstance(e, ir.Element):
-        return f"{e.field}[{expression(e.index)}]"
+        return f"{e.field}[{', '.join(map(expression, e.indices))}]"
     if isinstance(e, ir.Fold):
         return f"{e.op}(r{e.dim} below {e.count}: {expression(e.value)})"
     args = [expression(a) for a in e.args]

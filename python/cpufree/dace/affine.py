@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -16,6 +16,14 @@ class Moving(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
+
+
+class Names(dict[str, Any]):
+    """What symbols stand for: numbers, or sums; `missing` says it of names that are not in it."""
+
+    def __init__(self, names: Mapping[str, Any], missing: Callable[[str], Any]) -> None:
+        super().__init__(names)
+        self.missing = missing
 
 
 class NotAffine(Exception):
@@ -90,7 +98,10 @@ def affine(expr: Any, names: Mapping[str, Any]) -> Affine:
     if expr.is_Symbol:
         name = str(expr)
         if name not in names:
-            raise Moving(name)
+            found = names.missing(name) if isinstance(names, Names) else None
+            if found is None:
+                raise Moving(name)
+            return as_affine(found)
         return as_affine(names[name])
     if expr.is_Integer:
         return Affine(int(expr))

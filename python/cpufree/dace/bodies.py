@@ -13,11 +13,15 @@ from typing import Any, Protocol
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus, times
+from cpufree.compiler.passes.rows import scalars_read
+from cpufree.dace import inner, operators, wcr
+from cpufree.dace.affine import Affine, Moving, Names, NotAffine, affine
+from cpufree.dace.aliases import value_at
 from cpufree.dace.containers import Containers
-from cpufree.dace.points import Index, Output, Point, Range, points
+from cpufree.dace.lines import line_of
+from cpufree.dace.points import Index, Output, Point, Range, join, neutral, points
 from cpufree.dace.refusal import Place
+from cpufree.dace.space import Space, known_facts, sum_of
 
 
 class Scope(Protocol):
@@ -25,11 +29,24 @@ class Scope(Protocol):
 
     containers: Containers
     names: dict[str, Any]
+    space: Space
     written: set[str]
     """Arrays that the program writes."""
 
     def scalar(self, name: str) -> ir.Expr | None:
         """Return the value of a scalar outside the body."""
+        ...
+
+    def missing(self, name: str) -> Any:
+        """Return what a name in an index stands for that is no symbol."""
+        ...
+
+    def sum_of_run(self, e: Any) -> Affine | None:
+        """Return the sum of scalars of the run that an expression is."""
+        ...
+
+    def is_pythons(self, e: Any) -> bool:
+        """Return whether a value is a number of Python's."""
         ...
 
 
@@ -43,16 +60,29 @@ class Body:
     """What symbols stand for, the parameters among them."""
     place: Place
     locals: dict[str, Any] = field(default_factory=dict)
-    outputs: dict[tuple[str, tuple[Affine, ...], str], Output] = field(default_factory=dict)
+    outputs: list[Output] = field(default_factory=list)
     scalars: dict[str, Any] = field(default_factory=dict)
     """Scalars that are written outside of maps."""
     condition: Any = None
+    space: Space = field(init=False)
+    levels: list[inner.Level] = field(default_factory=list)
+    """The maps and loops inside the map that the body is in."""
+    outside: set[str] = field(default_factory=set)
+    """Scalars whose values are those from outside the map."""
+    private: set[str] = field(default_factory=set)
+    """Arrays of which each point of the map has one for itself."""
+    made: int = 0
+    """Maps and loops inside that have been begun."""
+
+    def __post_init__(self) -> None:
+        self.space = self.scope.space.over(self.ranges)
+        self.names = Names(self.names, self._missing)
 
     def run(self, children: list[Any]) -> None:
         """Read the statements of the body."""
         test: Any = None
-        for child in children:
-            self.place = self.place.at(getattr(child, "node", None))
+        for k, child in enumerate(children):
+            self.place = self.place.at(getattr(child, "node", None), line_of(children[k:]))
             if isinstance(child, tn.TaskletNode):
                 self.tasklet(child)
             elif isinstance(child, tn.CopyNode):
@@ -66,83 +96,91 @@ class Body:
             elif isinstance(child, tn.IfScope | tn.ElifScope | tn.ElseScope):
                 test = self.branch(child, test)
             elif isinstance(child, tn.MapScope):
-                self.nested(child)
+                inner.nested(self, child)
+            elif isinstance(child, tn.ForScope):
+                inner.loop(self, child)
+            elif isinstance(child, tn.LibraryCall):
+                inner.library_call(self, child)
             elif not isinstance(child, tn.StateBoundaryNode | tn.StateLabel):
                 self.refuse(child)
 
     def refuse(self, child: Any) -> None:
         """Refuse a node in a map."""
+        name = {"WhileScope": "a while loop", "BreakNode": "a break", "GotoNode": "a return"}
         self.place.fail(
-            f"a {type(child).__name__} inside a map is not taken",
-            "let maps hold tasklets and branches; put loops and library calls outside of them",
+            f"{name.get(type(child).__name__, type(child).__name__)} inside a map is not taken",
+            "let maps hold assignments, branches, loops over range() and sums; put what else there "
+            "is outside of them",
         )
 
     # --- statements ---
 
     def branch(self, child: Any, earlier: Any) -> Any:
         """Read one way of a branch; return the condition that none so far was taken."""
-        outer = self.condition
         test: Any = ir.Literal(True, "bool")
         if not isinstance(child, tn.ElseScope):
             test = operators.cast(self.expression(child.condition), "bool")
         taken = test if earlier is None or isinstance(child, tn.IfScope) else _both(earlier, test)
-        self.condition = taken if outer is None else _both(outer, taken)
-        self.run(child.children)
-        self.condition = outer
+        self.under(taken, lambda: self.run(child.children))
         failed = operators.apply("logical_not", [test])
         before = None if isinstance(child, tn.IfScope) else earlier
         return failed if before is None else _both(before, failed)
 
-    def nested(self, child: Any) -> None:
-        """Read a map inside the map as one with more parameters."""
-        ranges = ranges_of(child, self.names, self.place)
-        if set(ranges) & set(self.ranges):
-            self.place.fail("two maps inside one another have the same parameters", "rename them")
-        self.ranges.update(ranges)
-        self.names.update({p: Affine(0, ((p, 1),)) for p in ranges})
-        self.run(child.children)
+    def under(self, condition: Any, run: Any) -> None:
+        """Read what is done under a condition."""
+        outer, space = self.condition, self.space
+        if condition is not None:
+            self.condition = condition if outer is None else _both(outer, condition)
+            self.space = space.given(known_facts(condition, True))
+        run()
+        self.condition, self.space = outer, space
 
     def tasklet(self, child: Any) -> None:
         """Read a tasklet: assignments of expressions to its connectors."""
         node = child.node
         if str(node.language).rpartition(".")[2] != "Python":
             self.place.fail("the tasklet is C++", "write it in Python")
-        inputs = {name: self.read(m) for name, m in child.in_memlets.items() if m.data is not None}
-        values: dict[str, Any] = dict(inputs)
-        for statement in ast.parse(node.code.as_string).body:
-            if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        values = {n: self.read(m) for n, m in child.in_memlets.items() if m.data is not None}
+        self._statements(ast.parse(node.code.as_string).body, values, None)
+        for name, memlet in child.out_memlets.items():
+            if name in values and memlet.data is not None:
+                reduction = wcr.reduction_of(memlet, self.place)
+                self.write(memlet.data, memlet.subset, values[name], reduction)
+
+    def _statements(self, body: list[ast.stmt], values: dict[str, Any], test: Any) -> None:
+        """Read the statements of a tasklet, done under a condition."""
+        for statement in body:
+            if isinstance(statement, ast.If):
+                here = operators.cast(self.evaluated(statement.test, values), "bool")
+                not_here = operators.apply("logical_not", [here])
+                for way, part in ((here, statement.body), (not_here, statement.orelse)):
+                    self._statements(part, values, way if test is None else _both(test, way))
+                continue
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            target = targets[0] if len(targets) == 1 else None
+            target = target.value if isinstance(target, ast.Subscript) else target
+            if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
                 self.place.fail(
                     f"the tasklet holds '{ast.unparse(statement)}'",
                     "let tasklets assign expressions to their connectors",
                 )
-            assert isinstance(statement, ast.Assign)
-            target = statement.targets[0]
-            if isinstance(target, ast.Subscript):
-                target = target.value
-            if not isinstance(target, ast.Name):
-                self.place.fail("the tasklet assigns to no name", "assign to a connector")
-            values[ast.unparse(target)] = self.evaluated(statement.value, values)
-        for name, memlet in child.out_memlets.items():
-            if name in values and memlet.data is not None:
-                self.write(
-                    memlet.data, memlet.subset, values[name], reduction_of(memlet, self.place)
-                )
+            value = self.evaluated(statement.value, values)
+            if test is not None and target.id in values:
+                value = operators.where(test, value, values[target.id])
+            values[target.id] = value
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
-        source, target = copied(child)
-        reduction = reduction_of(child.memlet, self.place)
-        if (
-            child.target.startswith(_FUSED)
-            and child.target in self.locals
-            and child.memlet.data not in self.locals
-        ):
+        source, target = wcr.copied(child)
+        reduction = wcr.reduction_of(child.memlet, self.place)
+        name = child.memlet.data
+        inside = child.target.startswith(_FUSED) and child.target in self.locals
+        if inside and name not in self.locals:
             # Trees name what is inside, whatever the direction of the copy is. A value between
             # fused maps is computed inside, then goes out for those who need it later.
-            value = self.locals[child.target]
-            self.write(child.memlet.data, child.memlet.subset, value, reduction)
+            self.write(name, child.memlet.subset, self.locals[child.target], reduction)
             return
-        value = self.element(child.memlet.data, source)
+        value = self.element(name, source)
         self.write(child.target, target, value, reduction)
 
     # --- values ---
@@ -158,48 +196,58 @@ class Body:
 
         def leaf(part: ast.AST) -> Any:
             if isinstance(part, ast.Name):
-                return values[part.id] if part.id in values else self.value(part.id)
-            if isinstance(part, ast.Subscript):
-                return self.subscript(part, values)
-            return None
+                found = values[part.id] if part.id in values else self.value(part.id)
+                if isinstance(found, wcr.Part):
+                    self.place.fail(
+                        f"{found.name}[{found.subset}] goes into a tasklet as a whole",
+                        "let each tasklet read single elements",
+                    )
+                return found
+            return self.subscript(part, values) if isinstance(part, ast.Subscript) else None
 
         try:
-            return operators.evaluate(node, leaf)
+            return operators.evaluate(node, leaf, self.scope.is_pythons)
         except operators.Unreadable as error:
             self.place.fail(error.what, "write it with NumPy's functions of single values")
 
     def subscript(self, part: ast.Subscript, values: dict[str, Any]) -> Any:
         """Return an element of an array by its index; of a connector with one value this."""
         name = ast.unparse(part.value)
-        if name in values:
-            return values[name]
         items = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-        index = tuple(self._index(self.evaluated(i, values)) for i in items)
-        if self.scope.containers.is_scalar(name):
+        if name in values and not isinstance(values[name], wcr.Part):
+            return values[name]
+        if name not in values and self.scope.containers.is_scalar(name):
             return self.value(name)
-        return self._known(self.scope.containers.point(name, index, self.ranges, self.place))
+        found = tuple(self.evaluated(i, values) for i in items)
+        index = tuple(self.sum(v) for v in found)
+        if name in values:
+            name, index = values[name].at(index, self)
+        elif len(found) == 1 and self._is_by_the_run(name, found[0]):
+            return self._element(name, found[0])
+        return self.known(self.scope.containers.point(name, index, self.space.ranges, self.place))
 
-    def _index(self, value: Any) -> Affine:
-        if isinstance(value, Index):
-            return value.value
-        if isinstance(value, ir.Literal):
-            return Affine(int(value.value))
-        if isinstance(value, ir.Scalar):
-            raise Moving(value.name)
-        return self._sum(value)
-
-    def _sum(self, value: Any) -> Affine:
-        if isinstance(value, ir.Op) and value.name in ("add", "subtract", "multiply"):
-            a, b = (self._index(x) for x in value.args)
-            if value.name == "multiply":
-                return times(a, b)
-            return plus(a, b if value.name == "add" else times(b, Affine(-1)))
-        if isinstance(value, ir.Op) and value.name == "cast":
-            return self._index(value.args[0])
-        self.place.fail("an index is a value of an array", "index by parameters of maps and sizes")
+    def sum(self, value: Any) -> Affine:
+        """Return the sum of multiples of parameters that an index is."""
+        found = sum_of(value)
+        if found is None and not any(True for _ in points(value)):
+            found = self.scope.sum_of_run(value)
+            if found is None and scalars_read(value):
+                raise Moving(min(scalars_read(value)))
+        if found is None:
+            self.place.fail(
+                "an index is a value of an array, or no sum of multiples of parameters",
+                "index by sums of parameters of maps, variables of loops, and sizes",
+            )
+        return found
 
     def value(self, name: str) -> Any:
         """Return what a name stands for."""
+        for level in self.levels:
+            if name in level.pending:
+                self.place.fail(
+                    f"{name} is read where all points of a map inside the map add to it",
+                    "read it behind the inner map",
+                )
         if name in self.locals:
             return self.locals[name]
         if name in self.names:
@@ -212,44 +260,63 @@ class Body:
         known = self.scope.scalar(name)
         if known is None:
             self.place.fail(f"{name} has no value here", "set it before")
+        if self.ranges:
+            self.outside.add(name)
         return known
 
+    def _missing(self, name: str) -> Any:
+        """Return what a name in an index stands for that is no symbol or parameter."""
+        if name in self.locals:
+            return sum_of(self.locals[name])
+        if name in self.scalars:
+            return sum_of(self.scalars[name])
+        return self.scope.missing(name)
+
     def read(self, memlet: Any) -> Any:
-        """Return the value that a memlet brings."""
+        """Return the value that a memlet brings; where it brings several, all of them."""
+        one = memlet.data in self.locals or self.scope.containers.is_scalar(memlet.data)
+        if not one and any(begin != end for begin, end, _ in memlet.subset):
+            return wcr.Part(memlet.data, memlet.subset)
         return self.element(memlet.data, memlet.subset)
 
     def element(self, name: str, subset: Any) -> Any:
         """Return an element of a container."""
         if name in self.locals or self.scope.containers.is_scalar(name):
             return self.value(name)
-        at_turn = self._at_turn(name, subset)
-        if at_turn is not None:
-            return at_turn
-        point = self.scope.containers.point(name, self.index(name, subset), self.ranges, self.place)
-        return self._known(point)
-
-    def _at_turn(self, name: str, subset: Any) -> Any:
-        """Return an element of an array of one axis whose index a loop's variable gives."""
-        c = self.scope.containers
-        if name in c.views or len(subset) != 1:
-            return None
-        begin, end, _ = next(iter(subset))
-        try:
-            affine(begin, self.names)
-        except Moving:
-            if begin == end and name not in self.scope.written:
+        if subset is None:  # all of it: it has one point
+            subset = [(0, 0, 1)] * len(self.scope.containers.shape(name))
+        if len(subset) == 1:
+            begin, end, _ = next(iter(subset))
+            try:
+                affine(begin, self.names)
+            except Moving:
                 index = self.evaluated(ast.parse(str(begin), mode="eval").body, {})
-                if not any(isinstance(p, Point | Index) for p in points(index)):
-                    f = c.field(name, self.place)
-                    return ir.Element(f.name, operators.cast(index, "int64"), f.type)
-            raise
-        except NotAffine:
-            return None
-        return None
+                if begin == end and self._is_by_the_run(name, index):
+                    return self._element(name, index)
+                raise
+            except NotAffine:
+                pass
+        index = self.index(name, subset)
+        return self.known(self.scope.containers.point(name, index, self.space.ranges, self.place))
 
-    def _known(self, point: Point) -> Any:
-        written = self.outputs.get((point.field, point.index, ""))
-        return point if written is None else written.value
+    def _is_by_the_run(self, name: str, index: Any) -> bool:
+        """Return whether an element of an array that is only read lies at an index of the run."""
+        c = self.scope.containers
+        return (
+            name not in c.views
+            and name not in self.scope.written
+            and len(c.shape(name)) == 1
+            and not any(True for _ in points(index))
+            and sum_of(index) is None
+        )
+
+    def _element(self, name: str, index: Any) -> ir.Element:
+        f = self.scope.containers.field(name, self.place)
+        return ir.Element(f.name, operators.cast(index, "int64"), f.type)
+
+    def known(self, point: Point) -> Any:
+        """Return the value at a point: what the body has written there, or what was there."""
+        return value_at(point, self.outputs, self.space, self.place)
 
     def index(self, name: str, subset: Any) -> tuple[Affine, ...]:
         """Return the index of a subset of one point."""
@@ -257,8 +324,7 @@ class Body:
         for begin, end, _ in subset:
             if begin != end:
                 self.place.fail(
-                    f"{name}[{subset}] goes into a tasklet as a whole",
-                    "let each tasklet read single elements",
+                    f"{name}[{subset}] is written as a whole", "let each tasklet write elements"
                 )
             try:
                 found.append(affine(begin, self.names))
@@ -274,104 +340,68 @@ class Body:
     def write(self, name: str, subset: Any, value: Any, reduction: str) -> None:
         """Note what is written."""
         c = self.scope.containers
-        if c.is_scalar(name) and not reduction and (self.ranges or self.condition is None):
-            self.keep(name, operators.cast(value, c.kind(name)) if c.kind(name) else value)
-            return
         if c.is_scalar(name):
-            self._write_scalar(name, value, reduction)
+            value = operators.cast(value, c.kind(name)) if c.kind(name) else value
+            if reduction:
+                self._join_scalar(name, value, reduction)
+            else:
+                self.keep(name, value)
             return
-        point = c.point(name, self.index(name, subset), self.ranges, self.place)
-        if reduction and set(self.ranges) <= {p for a in point.index for p in a.params}:
-            value, reduction = operators.apply(_JOINS[reduction], [self._known(point), value]), ""
-        if self.condition is not None:
-            value = self._conditional(point, value, reduction)
+        if subset is None:
+            subset = [(0, 0, 1)] * len(c.shape(name))
+        point = c.point(name, self.index(name, subset), self.space.ranges, self.place)
         value = operators.cast(value, point.type)
-        key = (point.field, point.index, reduction)
-        self.outputs.pop(key, None)
-        self.outputs[key] = Output(point.field, point.index, value, self.place, reduction)
-
-    def _conditional(self, point: Point, value: Any, reduction: str) -> Any:
-        otherwise: Any = self._known(point)
-        if reduction:
-            self.place.fail("a reduction inside a branch", "reduce np.where(condition, value, 0)")
-        return operators.where(self.condition, operators.cast(value, point.type), otherwise)
-
-    def _write_scalar(self, name: str, value: Any, reduction: str) -> None:
-        kind = self.scope.containers.kind(name)
-        if not reduction:
-            old = self.value(name)
-            value = operators.where(self.condition, operators.cast(value, kind), old)
-            self.keep(name, value)
-            return
+        if reduction and set(self.ranges) <= {p for a in point.index for p in a.params}:
+            value, reduction = join(reduction, self.known(point), value), ""
         if self.condition is not None:
-            self.place.fail("a reduction inside a branch", "reduce np.where(condition, value, 0)")
-        key = (name, (), reduction)
-        self.outputs[key] = Output(name, (), operators.cast(value, kind), self.place, reduction)
+            other = neutral(reduction, point.type) if reduction else self.known(point)
+            value = operators.where(self.condition, value, other)
+        self.put(point, operators.cast(value, point.type), reduction)
+
+    def put(self, point: Point, value: Any, reduction: str = "") -> None:
+        """Add an output at a point."""
+        made = Output(
+            point.field, point.index, value, self.place, reduction, ranges=dict(self.ranges),
+            facts=self.facts,
+        )  # fmt: skip
+        if not reduction:
+            self.outputs = [
+                o
+                for o in self.outputs
+                if (o.field, o.index, o.reduction) != (made.field, made.index, "")
+            ]
+        self.outputs.append(made)
+
+    @property
+    def facts(self) -> tuple[Affine, ...]:
+        """Sums of the map's parameters that are 0 or more where it is read now."""
+        return self.space.facts[len(self.scope.space.facts) :]
+
+    def _join_scalar(self, name: str, value: Any, reduction: str) -> None:
+        if self.condition is not None:
+            value = operators.where(self.condition, value, neutral(reduction, value.type))
+        if name in self.locals or not self.ranges:
+            inner.joined(self, name, reduction, value)
+            return
+        self.outputs.append(
+            Output(name, (), value, self.place, reduction, ranges=dict(self.ranges))
+        )
 
     def keep(self, name: str, value: Any) -> None:
         """Give a name a value: inside the map, or outside where there is none."""
-        if self.ranges:
-            self.locals[name] = value
-        else:
-            self.scalars[name] = value
+        values = self.locals if self.ranges else self.scalars
+        if self.condition is not None:
+            old = values.get(name)
+            if old is None and self.scope.scalar(name) is not None:
+                old = self.value(name)
+            value = value if old is None else operators.where(self.condition, value, old)
+        values[name] = value
+        inner.was_set(self, name)
 
 
 _FUSED = "__map_fusion_"
 """How the names of values begin that DaCe hands on between maps that it has fused."""
-_JOINS = {"sum": "add", "max": "maximum", "min": "minimum"}
 
 
 def _both(a: Any, b: Any) -> Any:
     return operators.apply("logical_and", [a, b])
-
-
-def ranges_of(child: Any, names: dict[str, Any], place: Place) -> dict[str, Range]:
-    """Return the values of a map's parameters."""
-    found = {}
-    for name, (begin, end, step) in zip(child.node.map.params, child.node.map.range, strict=True):
-        try:
-            b, e, s = (affine(x, names) for x in (begin, end, step))
-        except NotAffine:
-            place.fail(f"the range {begin}:{end}:{step} is not to be had", "use sums of sizes")
-        if b.factors or e.factors or s.factors:
-            place.fail(
-                f"the range of {name} depends on another parameter",
-                "use maps over boxes; np.where leaves points out",
-            )
-        step_of = int(s.constant)
-        found[name] = Range(
-            int(b.constant),
-            step_of,
-            max(0, (int(e.constant) - int(b.constant) + step_of) // step_of),
-        )
-    return found
-
-
-def copied(child: Any) -> tuple[Any, Any]:
-    """Return what a copy reads, and where it writes (None: all of its target)."""
-    memlet = child.memlet
-    if memlet._is_data_src is False:  # of copies inside one array the first one is the target
-        return memlet.other_subset, memlet.subset
-    return memlet.subset, memlet.other_subset
-
-
-def reduction_of(memlet: Any, place: Place) -> str:
-    """Return how a memlet joins what is written with what is there; "": it replaces it."""
-    return reduction_named(memlet.wcr, place) if memlet.wcr is not None else ""
-
-
-def reduction_named(wcr: Any, place: Place) -> str:
-    """Return the name of a function that joins values."""
-    text = str(wcr).replace(" ", "")
-    body = text.partition(":")[2].strip("()")
-    for name, forms in _FORMS.items():
-        if body in forms:
-            return name
-    place.fail(f"values are joined by {wcr}", "use sum, max or min")
-
-
-_FORMS = {
-    "sum": ("x+y", "a+b", "y+x"),
-    "max": ("max(x,y", "max(a,b", "max(x,y)", "max(a,b)"),
-    "min": ("min(x,y", "min(a,b", "min(x,y)", "min(a,b)"),
-}

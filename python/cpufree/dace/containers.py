@@ -8,16 +8,17 @@ taken apart (`Split`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.dace.affine import Affine, as_affine, number, plus, times
+from cpufree.dace.affine import Affine, Moving, affine, as_affine, number, plus, times
 from cpufree.dace.points import Point, Range
 from cpufree.dace.refusal import Place
+from cpufree.dace.space import Space
 
 
 class Split(Exception):
@@ -33,17 +34,21 @@ class View:
     """What a view is: region (start, step, count along each axis) of `source`, and its shape."""
 
     source: str
-    region: tuple[tuple[int, int, int], ...]
+    region: tuple[tuple[Affine, int, int], ...]
     shape: tuple[int, ...]
 
 
 class Containers:
     """Containers of one program, for given values of its symbols."""
 
-    def __init__(self, descriptors: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+    def __init__(
+        self, descriptors: Mapping[str, Any], names: Mapping[str, Any], space: Callable[[], Space]
+    ) -> None:
         self.descriptors = dict(descriptors)
         self.names = names
         """What symbols stand for."""
+        self.space = space
+        """Variables of the loops of the run that is read."""
         self.views: dict[str, View] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.fields: dict[str, ir.Field] = {}
@@ -58,11 +63,22 @@ class Containers:
         return str(kind)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the points of a container along each axis."""
-        if name not in self.shapes:
-            shape = self.descriptors[name].shape
-            self.shapes[name] = tuple(number(n, self.names) for n in shape)
-        return self.shapes[name]
+        """Return the points of a container along each axis: the most that it has so far."""
+        shape = tuple(self.most(n) for n in self.descriptors[name].shape)
+        before = self.shapes.get(name, shape)
+        found = tuple(map(max, shape, before))
+        self.shapes[name] = found
+        return found
+
+    def most(self, size: Any) -> int:
+        """Return the largest value of a size, which may go by variables of loops of the run."""
+        found = affine(size, self.names)
+        if not found.factors:
+            return number(size, self.names)
+        greatest = self.space().greatest(found)
+        if greatest is None:
+            raise Moving(found.params[0])
+        return max(0, math.floor(greatest))
 
     def is_scalar(self, name: str) -> bool:
         """Return whether a container holds one value, and is no array of the caller's."""
@@ -76,6 +92,8 @@ class Containers:
 
     def field(self, name: str, place: Place) -> ir.Field:
         """Return the field of an array."""
+        desc = self.descriptors[name]
+        own = bool(desc.transient) or name.startswith("__return")
         if name not in self.fields:
             kind = self.kind(name)
             if kind not in ir.TYPES:
@@ -83,18 +101,19 @@ class Containers:
                     f"{name} is an array of {kind or self.descriptors[name].dtype}",
                     f"use one of {', '.join(ir.TYPES)}",
                 )
-            shape = self.shape(name)
+            shape = tuple(max(n, 1) for n in self.shape(name)) if own else self.shape(name)
             if not 1 <= len(shape) <= 4 or 0 in shape:
                 place.fail(f"{name} has shape {shape}", "use arrays of 1 to 4 dimensions")
-            desc = self.descriptors[name]
-            own = bool(desc.transient) or name.startswith("__return")
             self.fields[name] = ir.Field(name, shape, kind, "local" if own else "argument")
+        elif own:  # in another turn of a loop it may be larger
+            shape = tuple(map(max, self.shape(name), self.fields[name].shape))
+            self.fields[name] = replace(self.fields[name], shape=shape)
         return self.fields[name]
 
     def add_view(self, name: str, source: str, subset: Any, place: Place) -> None:
         """Remember what a view is."""
         region = tuple(self._span(r) for r in subset)
-        shape = tuple(number(n, self.names) for n in self.descriptors[name].shape)
+        shape = tuple(self.most(n) for n in self.descriptors[name].shape)
         if math.prod(c for _, _, c in region) != math.prod(shape):
             place.fail(
                 f"the view {name} has {math.prod(shape)} points, and its source others",
@@ -102,9 +121,16 @@ class Containers:
             )
         self.views[name] = View(source, region, shape)
 
-    def _span(self, r: Any) -> tuple[int, int, int]:
-        begin, end, step = (number(x, self.names) for x in r)
-        return begin, step, max(0, (end - begin + step) // step)
+    def _span(self, r: Any) -> tuple[Affine, int, int]:
+        begin, end = (affine(x, self.names) for x in r[:2])
+        step = number(r[2], self.names)
+        last = plus(end, times(begin, Affine(-1)))
+        if last.factors:
+            greatest = self.space().greatest(last)
+            if greatest is None:
+                raise Moving(last.params[0])
+            last = Affine(math.floor(greatest))
+        return begin, step, max(0, (last.constant + step) // step)
 
     def point(
         self, name: str, index: tuple[Affine, ...], ranges: Mapping[str, Range], place: Place
@@ -123,15 +149,18 @@ def _of_source(
 ) -> tuple[Affine, ...]:
     """Return the index in the source that an index of a view stands for."""
     counts = tuple(c for _, _, c in view.region)
+    if 0 in counts:  # it has no points
+        return tuple(begin for begin, _, _ in view.region)
     found: list[Affine] = []
     for axes, ours in _groups(counts, view.shape):
-        sizes = [counts[a] for a in axes]
         linear = Affine(0)
         for v in ours:
             linear = plus(times(linear, Affine(view.shape[v])), index[v])
-        found += _digits(linear, sizes, ranges, place)
+        wide = [counts[a] for a in axes if counts[a] != 1]
+        digits = iter(_digits(linear, wide, ranges, place) if wide else ())
+        found += [next(digits) if counts[a] != 1 else Affine(0) for a in axes]
     return tuple(
-        plus(Affine(begin), times(Affine(step), i))
+        plus(begin, times(Affine(step), i))
         for (begin, step, _), i in zip(view.region, found, strict=True)
     )
 
@@ -180,6 +209,11 @@ def _digits(
         )
         digits.append(Affine(digit, terms))
     for found, size in zip(digits, sizes, strict=True):
+        if any(p not in ranges for p in found.params):
+            place.fail(
+                "an axis of a reshaped array stands for several, at an index of the run",
+                "index the array before it is reshaped",
+            )
         low = high = found.constant
         for p, f in found.factors:
             ends = (

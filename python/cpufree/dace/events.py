@@ -193,9 +193,7 @@ class _Adder:
         kind = walk.containers.kind(name)
         walk.containers.fields[field_name] = ir.Field(field_name, (1,), kind, "local")
         value = Body(walk, {}, dict(walk.names), self.place).value(name)
-        walk.stages.add(
-            [Output(field_name, (Affine(0),), operators.cast(value, kind), self.place)], {}
-        )
+        walk.stages.add([Output(field_name, (Affine(0),), operators.cast(value, kind), self.place)])
         return ir.Region(field_name, (ir.Span(0, 1, 1),))
 
     def _join_parts(self, name: str, kind: str, op: str, target: Any, scalar: Any) -> None:
@@ -214,8 +212,8 @@ class _Adder:
             return
         to = tuple(Affine(b, ((f"c{k}", s),)) for k, (b, s, _) in enumerate(box))
         at = walk.containers.point(target.data, to, ranges, self.place)
-        made = Output(at.field, at.index, operators.cast(value, at.type), self.place)
-        walk.stages.add([made], ranges)
+        value = operators.cast(value, at.type)
+        walk.stages.add([Output(at.field, at.index, value, self.place, ranges=ranges)])
 
     def _barrier(self) -> None:
         """Nobody can tell a barrier from none: messages order all that ranks see."""
@@ -275,8 +273,8 @@ def region_of(walk: Walks, name: str, subset: Any) -> ir.Region:
         point = walk.containers.point(name, index, ranges, walk.place)
     except Split:
         walk.place.fail(f"{name} is a reshaped array", "send parts of the array itself")
-    output = Output(point.field, point.index, point, walk.place)
+    output = Output(point.field, point.index, point, walk.place, ranges=ranges)
     if any(len(a.params) > 1 for a in point.index):
         walk.place.fail(f"{name} is a reshaped array", "send parts of the array itself")
-    spans, _ = walk.stages.boxes.box(output, ranges)
+    spans, _ = walk.stages.boxes.box(output)
     return ir.Region(point.field, spans)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.dace.parsing import fused, parsed
+from cpufree.dace.refusal import Place
 from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.text import counted
 
 VERSION = "2.0.0b1"
+_NOWHERE = Place("the program")
 
 
 def require_dace() -> Any:
@@ -74,36 +80,68 @@ def _without_limits() -> Iterator[None]:
         utils.create_vector_ddt = datatype
 
 
-def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
-    dace = require_dace()
-    from dace.transformation.auto import auto_optimize
+def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> Any:
+    """Return a new graph (SDFG) of a program of DaCe's, or of a graph, simplified as DaCe does.
 
+    `place` is that of the program; ProgramError says what DaCe does not take.
+    """
+    dace = require_dace()
     import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
 
     with _without_limits():
         if isinstance(program, dace.SDFG):
             graph = dace.SDFG.from_json(program.to_json())
             graph.simplify()
-        else:
-            # Without annotations DaCe takes types and sizes from the arguments.
-            given = {} if _annotated(program) else dict(arguments)
-            graph = program.to_sdfg(simplify=True, **given)
-        auto_optimize.greedy_fuse(graph, validate_all=False)
-    return graph
+            return graph
+        # Without annotations DaCe takes types and sizes from the arguments.
+        given = {} if is_typed(program) else dict(arguments)
+        _read_names_anew(program, set())
+        return parsed(lambda: program.to_sdfg(simplify=True, **given), place)
 
 
-def _annotated(program: Any) -> bool:
-    import inspect
-
-    parameters = inspect.signature(program.f).parameters.values()
-    return all(p.annotation is not inspect.Parameter.empty for p in parameters)
-
-
-def tree_of(graph: Any) -> Any:
-    """Return the schedule tree of a graph."""
+def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE) -> Any:
+    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
+    graph = own_graph_of(program, arguments, place)
     with _without_limits():
-        return graph.as_schedule_tree()
+        return fused(graph)
+
+
+def _read_names_anew(program: Any, seen: set[int]) -> None:
+    """Let a program of DaCe's, and those that it calls, have the values that names have now."""
+    from dace.frontend.python.parser import DaceProgram, _get_locals_and_globals
+
+    if id(program) in seen:
+        return
+    seen.add(id(program))
+    program.global_vars = _get_locals_and_globals(program.f)
+    for name, value in program.global_vars.items():
+        if isinstance(value, DaceProgram) and name in program.f.__code__.co_names:
+            _read_names_anew(value, seen)
+
+
+def is_typed(program: Any) -> bool:
+    """Return whether a program's annotations say all that its graph needs."""
+    dace = require_dace()
+    if isinstance(program, dace.SDFG):
+        return True
+    parameters = inspect.signature(program.f).parameters.values()
+    return not program.constant_args and all(
+        p.annotation is not inspect.Parameter.empty for p in parameters
+    )
+
+
+def tree_of(graph: Any, place: Place) -> Any:
+    """Return the schedule tree of a graph, in which what is read comes before later writes."""
+    from dace.sdfg.analysis.schedule_tree.sdfg_to_tree import as_schedule_tree
+
+    from cpufree.dace.lines import give_lines
+    from cpufree.dace.order import order
+
+    with _without_limits():
+        ordered = deepcopy(graph)
+        give_lines(ordered)
+        order(ordered, place)
+        return as_schedule_tree(ordered, in_place=True)
 
 
 class Signature:
@@ -140,7 +178,12 @@ class Signature:
                 continue  # arguments that the simplified graph does without
             elif type(self.descriptors[name]).__name__ == "Scalar":
                 kind = np.dtype(self.descriptors[name].dtype.as_numpy_dtype()).name
-                numbers[name] = (kind, np.dtype(kind).type(value))
+                numbers[name] = (kind, _of_kind(self.name, name, value, kind))
+            elif not isinstance(value, np.ndarray):
+                raise InvalidInputError(
+                    f"{self.name}: {name} is {type(value).__name__}, and no array: pass "
+                    f"np.asarray({name})"
+                )
             else:
                 arrays[name] = value
         self._sizes(arrays, symbols)
@@ -163,6 +206,11 @@ class Signature:
             pass
         for name, array in arrays.items():
             desc = self.descriptors[name]
+            if array.ndim != len(desc.shape):
+                raise InvalidInputError(
+                    f"{self.name}: {name} has {counted(array.ndim, 'dimension')}, and is declared "
+                    f"with {len(desc.shape)}"
+                )
             kind = np.dtype(desc.dtype.as_numpy_dtype()).name
             try:
                 shape = tuple(number(n, symbols) for n in desc.shape)
@@ -196,3 +244,24 @@ def _number(program: str, name: str, value: Any) -> Any:
     if isinstance(value, bool | int | float | np.generic):
         return value.item() if isinstance(value, np.generic) else value
     raise InvalidInputError(f"{program}: {name} is {type(value).__name__}, and no number")
+
+
+def _of_kind(program: str, name: str, value: Any, kind: str) -> Any:
+    """Return a number as one of the type that is declared.
+
+    Raises
+    ------
+    InvalidInputError
+        It is none of these.
+    """
+    value = _number(program, name, value)
+    whole = kind.startswith(("int", "bool"))
+    try:
+        made = np.dtype(kind).type(value)
+    except OverflowError:
+        made = None
+    if made is None or (whole and (isinstance(value, float) or made != value)):
+        raise InvalidInputError(
+            f"{program}: {name} is {value}, and is declared as {kind}: pass a number of that type"
+        )
+    return made

@@ -3,37 +3,92 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
 from cpufree.dace import operators
+from cpufree.dace.affine import Affine, plus
 from cpufree.dace.protocols import Walks
+from cpufree.dace.refusal import Place
+
+T = TypeVar("T")
 
 
-def bounds(walk: Walks, loop: Any, var: str) -> tuple[ir.Expr, ir.Expr, int]:
-    """Return where a loop begins, where it ends (not included), and its step."""
+def _parts(loop: Any, var: str, place: Place) -> tuple[ast.expr, ast.expr, type, ast.expr, bool]:
+    """Return where a loop begins, what its variable is compared with and how, and its step.
+
+    The last part says whether the step is subtracted.
+    """
     init, test, update = (
         ast.parse(str(code.as_string).strip()).body[0]
         for code in (loop.init_statement, loop.loop_condition, loop.update_statement)
     )
-    step = _step(update, var)
     compare = test.value if isinstance(test, ast.Expr) else test
-    known: dict[type[ast.cmpop], int] = {ast.Lt: 0, ast.LtE: 1}
-    if step < 0:
-        known = {ast.Gt: 0, ast.GtE: -1}
+    by = update.value if isinstance(update, ast.Assign) else None
     if (
-        not step
-        or not isinstance(init, ast.Assign)
+        not isinstance(init, ast.Assign)
         or not isinstance(compare, ast.Compare)
+        or not isinstance(by, ast.BinOp)
+        or not isinstance(by.op, ast.Add | ast.Sub)
         or ast.unparse(compare.left) != var
-        or type(compare.ops[0]) not in known
+        or ast.unparse(by.left) != var
+        or type(compare.ops[0]) not in _ENDS
     ):
-        walk.place.fail(f"the loop over {var} is none of range()", "write for ... in range(...)")
-    start, stop = (walk.whole(e) for e in (init.value, compare.comparators[0]))
-    more = known[type(compare.ops[0])]
-    if more:
-        stop = operators.apply("add", [stop, operators.literal(more)])
-    return start, stop, step
+        place.fail(f"the loop over {var} is none of range()", "write for ... in range(...)")
+    sides = compare.comparators[0], type(compare.ops[0])
+    return init.value, *sides, by.right, isinstance(by.op, ast.Sub)
+
+
+_ENDS: dict[type, tuple[bool, int]] = {
+    ast.Lt: (True, -1), ast.LtE: (True, 0), ast.Gt: (False, 1), ast.GtE: (False, 0)
+}  # fmt: skip
+"""Whether the loop goes upwards, and how far its last value is from what it is compared with."""
+
+
+def ends(
+    loop: Any, var: str, place: Place, whole: Callable[[ast.expr], Affine]
+) -> tuple[Affine, Affine, Affine]:
+    """Return the first and last value of a loop's variable, and its step, as sums."""
+    start, stop, how, by, minus = _parts(loop, var, place)
+    step = whole(by)
+    if step.factors:
+        _of_the_run(var, place)
+    number = -int(step.constant) if minus else int(step.constant)
+    _require_way(var, number, how, place)
+    return whole(start), plus(whole(stop), Affine(_ENDS[how][1])), Affine(number)
+
+
+def bounds(walk: Walks, loop: Any, var: str) -> tuple[ir.Expr, ir.Expr, int]:
+    """Return where a loop begins, where it ends (not included), and its step."""
+    start, stop, how, by, minus = _parts(loop, var, walk.place)
+    value = value_of(walk, walk.whole(by))
+    if value is None:
+        _of_the_run(var, walk.place)
+    step = -int(value) if minus else int(value)
+    _require_way(var, step, how, walk.place)
+    first, last = walk.whole(start), walk.whole(stop)
+    upwards, more = _ENDS[how]
+    if not more:
+        last = operators.apply("add", [last, operators.literal(1 if upwards else -1)])
+    return first, last, step
+
+
+def _of_the_run(var: str, place: Place) -> None:
+    place.fail(
+        f"the step of the loop over {var} is a value of the run",
+        "use a step that is a number or an argument",
+    )
+
+
+def _require_way(var: str, step: int, how: type, place: Place) -> None:
+    if not step or (step > 0) != _ENDS[how][0]:
+        place.fail(
+            f"the loop over {var} has the step {step}, and its end lies the other way",
+            "let the step be positive where the loop counts upwards, and negative downwards",
+        )
 
 
 def value_of(walk: Walks, e: ir.Expr) -> Any:
@@ -41,7 +96,7 @@ def value_of(walk: Walks, e: ir.Expr) -> Any:
     if isinstance(e, ir.Literal):
         return e.value
     if isinstance(e, ir.Scalar) and e.name in walk.arguments:
-        return walk.arguments[e.name][1]
+        return walk.arguments[e.name][1].item()
     if not isinstance(e, ir.Op):
         return None
     values = [value_of(walk, a) for a in e.args]
@@ -50,21 +105,23 @@ def value_of(walk: Walks, e: ir.Expr) -> Any:
     literals: list[ir.Expr] = [operators.literal(v) for v in values]
     made = operators.cast(literals[0], e.type)
     if e.name != "cast":
-        made = operators.apply(e.name, literals)
+        if e.name.removeprefix("py_") not in operators.FOLDED:
+            return None
+        made = operators.apply(e.name.removeprefix("py_"), literals)
     return made.value if isinstance(made, ir.Literal) else None
 
 
-def _step(update: ast.AST, var: str) -> int:
-    """Return by how much a loop's variable changes; 0: that is not to be had."""
-    if not isinstance(update, ast.Assign) or not isinstance(update.value, ast.BinOp):
-        return 0
-    value = update.value
-    if ast.unparse(value.left) != var:
-        return 0
-    try:
-        by = int(ast.literal_eval(value.right))
-    except (ValueError, TypeError):
-        return 0
-    if isinstance(value.op, ast.Add):
-        return by
-    return -by if isinstance(value.op, ast.Sub) else 0
+def assigned(children: list[Any]) -> set[str]:
+    """Return the names that statements may set, containers among them."""
+    found: set[str] = set()
+    for child in children:
+        if isinstance(child, tn.AssignNode):
+            found.add(child.name)
+        elif isinstance(child, tn.CopyNode):
+            found.add(child.target)
+        elif isinstance(child, tn.TaskletNode | tn.LibraryCall):
+            memlets = child.out_memlets
+            every = memlets.values() if isinstance(memlets, dict) else memlets
+            found.update(m.data for m in every if m.data is not None)
+        found |= assigned(getattr(child, "children", []))
+    return found

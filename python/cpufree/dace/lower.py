@@ -11,7 +11,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.front.values import ArrayValue, ScalarValue, TupleValue, Value
-from cpufree.compiler.passes.accesses import elements
+from cpufree.compiler.passes.accesses import element_fields
 from cpufree.compiler.ranks.prune import pruned
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows, far_reads, works_of
@@ -89,7 +89,7 @@ def lowered_graph(walk: Walk, name: str) -> LoweredGraph:
     """Return a program for all PEs together, or for one where its rows cannot be divided."""
     program = program_of(walk, name, walk.out)
     most = max((len(f.shape) for f in program.fields), default=1)
-    at_turns = {e.field for w in works_of(program) for e in elements(w.value)}
+    at_turns = element_fields(program)
     fields = tuple(
         replace(f, distributed=len(f.shape) == most and f.name not in at_turns)
         for f in program.fields

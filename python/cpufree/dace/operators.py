@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,12 +34,16 @@ CALLS = {
     "trunc": "trunc", "pow": "power", "int_floor": "floor_divide", "sign": "sign",
     "Mod": "remainder", "Min": "minimum", "Max": "maximum", "Abs": "absolute",
     "minimum": "minimum", "maximum": "maximum", "absolute": "absolute", "power": "power",
+    "expm1": "expm1", "log1p": "log1p", "exp2": "exp2", "cbrt": "cbrt", "hypot": "hypot",
+    "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "rint": "rint", "square": "square",
+    "PyMod": "remainder", "py_mod": "remainder", "Py_mod": "remainder", "reciprocal": "reciprocal",
+    "arctan2": "arctan2", "copysign": "copysign",
 }  # fmt: skip
 CASTS = {
     "float": "float64", "double": "float64", "float64": "float64", "float32": "float32",
     "int": "int64", "int64": "int64", "int32": "int32", "bool": "bool", "bool_": "bool",
 }  # fmt: skip
-_FOLDED: dict[str, Callable[..., Any]] = {
+FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "equal": operator.eq,
     "not_equal": operator.ne, "less": operator.lt, "less_equal": operator.le,
@@ -77,11 +81,11 @@ def apply(name: str, args: list[ir.Expr]) -> ir.Expr:
     """Return the result of an operation, computed where it can be."""
     if name == "power" and isinstance(args[1], ir.Literal) and args[1].value == 2:
         name, args = "square", args[:1]
-    if all(isinstance(a, ir.Literal) for a in args) and name in _FOLDED:
+    if all(isinstance(a, ir.Literal) for a in args) and name in FOLDED:
         values = [a.value for a in args if isinstance(a, ir.Literal)]
         divides = name in ("floor_divide", "remainder") and not values[1]
         if not divides and not any(a.type == "float32" for a in args):
-            return literal(_FOLDED[name](*values))
+            return literal(FOLDED[name](*values))
     if name in ("logical_and", "logical_or"):
         short = _short(name, args)
         if short is not None:
@@ -120,8 +124,13 @@ class Unreadable(Exception):
         self.what = what
 
 
-def evaluate(node: ast.AST, leaf: Callable[[ast.AST], ir.Expr | None]) -> ir.Expr:
+Leaf: TypeAlias = "Callable[[ast.AST], ir.Expr | None]"
+
+
+def evaluate(node: ast.AST, leaf: Leaf, is_pythons: Callable[[Any], bool]) -> ir.Expr:
     """Return an expression of Python's syntax; `leaf` gives names and subscripts.
+
+    `is_pythons` says which values are numbers of Python's, whose division by zero is a fault.
 
     Raises
     ------
@@ -131,40 +140,74 @@ def evaluate(node: ast.AST, leaf: Callable[[ast.AST], ir.Expr | None]) -> ir.Exp
     found = leaf(node)
     if found is not None:
         return found
+
+    def value(part: ast.AST) -> ir.Expr:
+        return evaluate(part, leaf, is_pythons)
+
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
         return literal(node.value)
     if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
-        return apply(BINARY[type(node.op)], [evaluate(a, leaf) for a in (node.left, node.right)])
+        return _binary(BINARY[type(node.op)], [value(node.left), value(node.right)], is_pythons)
     if isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
-        return apply(UNARY[type(node.op)], [evaluate(node.operand, leaf)])
+        operand = value(node.operand)
+        if isinstance(node.op, ast.Invert) and operand.type == "bool":
+            return apply("logical_not", [operand])
+        return apply(UNARY[type(node.op)], [operand])
     if isinstance(node, ast.BoolOp):
-        result = evaluate(node.values[0], leaf)
-        for value in node.values[1:]:
-            result = apply(BINARY[type(node.op)], [result, evaluate(value, leaf)])
+        result = value(node.values[0])
+        for other in node.values[1:]:
+            result = apply(BINARY[type(node.op)], [result, value(other)])
         return result
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        sides = [evaluate(a, leaf) for a in (node.left, node.comparators[0])]
-        return apply(BINARY[type(node.ops[0])], sides)
+    if isinstance(node, ast.Compare):
+        return _compared(node, value)
     if isinstance(node, ast.IfExp):
-        test, yes, no = (evaluate(a, leaf) for a in (node.test, node.body, node.orelse))
-        return where(test, yes, no)
+        return where(value(node.test), value(node.body), value(node.orelse))
     if isinstance(node, ast.Call):
-        return _call(node, leaf)
+        return _call(node, value, is_pythons)
     if isinstance(node, ast.List) and len(node.elts) == 1:  # as DaCe writes ranks that are sums
-        return evaluate(node.elts[0], leaf)
+        return value(node.elts[0])
     raise Unreadable(f"'{ast.unparse(node)}' has no counterpart in programs on grids")
 
 
-def _call(node: ast.Call, leaf: Callable[[ast.AST], ir.Expr | None]) -> ir.Expr:
+def _compared(node: ast.Compare, value: Callable[[ast.AST], ir.Expr]) -> ir.Expr:
+    sides = [value(a) for a in (node.left, *node.comparators)]
+    result: ir.Expr | None = None
+    for op, a, b in zip(node.ops, sides, sides[1:], strict=False):
+        if type(op) not in BINARY:
+            raise Unreadable(f"'{ast.unparse(node)}' has no counterpart in programs on grids")
+        test = apply(BINARY[type(op)], [a, b])
+        result = test if result is None else apply("logical_and", [result, test])
+    assert result is not None
+    return result
+
+
+def _binary(name: str, args: list[ir.Expr], is_pythons: Callable[[Any], bool]) -> ir.Expr:
+    """Return an operation on two values."""
+    if name not in ("divide", "floor_divide", "remainder") or not all(map(is_pythons, args)):
+        return apply(name, args)
+    divisor = args[1]
+    if isinstance(divisor, ir.Literal) and divisor.value:
+        return apply(name, args)
+    kind = "int64" if all(a.type in ("int64", "int32", "bool") for a in args) else "float64"
+    result = "float64" if name == "divide" else kind
+    return ir.Op(f"py_{name}", tuple(cast(a, kind) for a in args), result)
+
+
+def _call(
+    node: ast.Call, value: Callable[[ast.AST], ir.Expr], is_pythons: Callable[[Any], bool]
+) -> ir.Expr:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
-    args = [evaluate(a, leaf) for a in node.args]
+    args = [value(a) for a in node.args]
     if name in CASTS and len(args) == 1:
         return cast(args[0], CASTS[name])
     if name in CALLS and not node.keywords:
-        if CALLS[name] in ("minimum", "maximum"):
+        function = CALLS[name]
+        if function in ("minimum", "maximum"):
             result = args[0]
             for arg in args[1:]:
-                result = apply(CALLS[name], [result, arg])
+                result = apply(function, [result, arg])
             return result
-        return apply(CALLS[name], args)
+        if function in ("floor_divide", "remainder"):
+            return _binary(function, args, is_pythons)
+        return apply(function, args)
     raise Unreadable(f"the function {name} has no counterpart in programs on grids")

@@ -24,7 +24,7 @@ from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
 from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
-from cpufree.dace import frontend
+from cpufree.dace import checked, closure, frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
 from cpufree.dace.refusal import Place
 from cpufree.env import Env
@@ -35,6 +35,7 @@ from cpufree.log import log_choices
 ArgumentsOfRank = Callable[[int, int], Mapping[str, Any]]
 _MOST_RANKS_RUNS = 8
 _MOST_RANKS = 64
+_MOST_GRAPHS = 8  # of a program: for other values of names from outside, or other types
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,15 @@ class RanksExplained:
             who = ", ".join(str(r) for r, v in enumerate(self.variant_of) if v == k)
             parts.append(f"ranks {who}:\n{text}")
         return "\n".join(parts)
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """A graph, simplified and fused, its tree, and its arguments."""
+
+    graph: Any
+    tree: Any
+    signature: frontend.Signature
 
 
 class DaceProgram(Program):
@@ -90,37 +100,47 @@ class DaceProgram(Program):
         self._last = LastCall()
         self._kernels, self._gpu_runs = {}, KeptRunners(MOST_GPU_RUNS)
         self._ranks = KeptRunners(_MOST_RANKS_RUNS)
-        self._graph: Any = None
-        self._tree: Any = None
+        self._graphs: dict[closure.Key, _Graph] = {}
 
     # --- the graph ---
 
     @property
     def graph(self) -> Any:
         """The graph (SDFG) of the program, simplified and fused."""
-        return self._graph_for({})
+        if not frontend.is_typed(self.program):
+            raise InvalidInputError(
+                f"{self.name} has no graph before it is called, which says what its arguments are: "
+                "annotate all of them with types of DaCe's"
+            )
+        return self._graph_for({}).graph
 
-    def _graph_for(self, arguments: Mapping[str, Any]) -> Any:
-        if self._graph is None:
-            self._graph = frontend.graph_of(self.program, arguments)
-            self._tree = frontend.tree_of(self._graph)
-        return self._graph
-
-    @cached_property
-    def _given(self) -> frontend.Signature:
-        return frontend.Signature(self.graph)
+    def _graph_for(self, arguments: Mapping[str, Any]) -> _Graph:
+        """Return the graph for these arguments, and for what names from outside are now."""
+        typed = frontend.is_typed(self.program)
+        key = (
+            closure.key_of(self.function),
+            () if typed else closure.key_of_arguments(arguments),
+        )
+        if key not in self._graphs:
+            while len(self._graphs) >= _MOST_GRAPHS:
+                self._graphs.pop(next(iter(self._graphs)))
+            graph = frontend.graph_of(self.program, {} if typed else arguments, self.place)
+            tree = frontend.tree_of(graph, self.place)
+            self._graphs[key] = _Graph(graph, tree, frontend.Signature(graph))
+        return self._graphs[key]
 
     @cached_property
     def signature(self) -> inspect.Signature:  # type: ignore[override]
         """Arguments of the function, then symbols, by their names."""
+        if not frontend.is_typed(self.program):
+            return inspect.signature(self.function)
+        given = self._graph_for({}).signature
         kinds = inspect.Parameter
-        positional = [
-            kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in self._given.names
-        ]
+        positional = [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None) for n in given.names]
         symbols = [
             kinds(n, kinds.KEYWORD_ONLY, default=None)
-            for n in self._given.symbols
-            if n not in self._given.names
+            for n in given.symbols
+            if n not in given.names
         ]
         return inspect.Signature([*positional, *symbols])
 
@@ -130,10 +150,26 @@ class DaceProgram(Program):
         """Return the program itself: graphs have no self."""
         return self
 
+    def run(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Call the program with options, which are those of programs of `cpufree.program`.
+
+        Raises
+        ------
+        WrongResultError
+            `cpufree.dace.check` is on, and another computation gives something else.
+        """
+        how = checked.way()
+        if not how:
+            return super().run(args, kwargs, **options)
+        return checked.Check(self, args, kwargs or {}).run(how, super().run, options)
+
     def _lowered(self, arguments: Arguments) -> LoweredGraph:
         given = {n: v for n, v in arguments.lowered.items() if v is not None}
-        _, numbers, symbols = self._given.split(given)
-        walk = walked(self._tree, symbols, numbers, self.place)
+        of = self._graph_for(given)
+        _, numbers, symbols = of.signature.split(given)
+        walk = walked(of.tree, symbols, numbers, self.place)
         return lowered_graph(walk, self.name)
 
     def lower(self, *args: Any, **kwargs: Any) -> Representation:
@@ -200,6 +236,7 @@ class DaceProgram(Program):
         """
         laps, env = Laps(), Env.read()
         seconds, watch = options_of_run(wait_limit, progress, env)
+        checked.say_what_is_not(self.name)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)
@@ -223,8 +260,8 @@ class DaceProgram(Program):
         return [Arguments(self.name, dict(arguments_of_rank(r, ranks))) for r in range(ranks)]
 
     def _lowered_ranks(self, given: list[Arguments]) -> LoweredRanks:
-        self._graph_for(given[0].lowered)
-        split = [self._given.split(a.lowered) for a in given]
+        of = self._graph_for(given[0].lowered)
+        split = [of.signature.split(a.lowered) for a in given]
         numbers = [n for _, n, _ in split]
         shared = {
             name: value
@@ -236,7 +273,7 @@ class DaceProgram(Program):
             known = {n: v.item() for n, (_, v) in own.items() if n not in shared}
             same = {n: x for n, x in own.items() if n in shared}
             values = {**symbols, **known}
-            walks.append(walked(self._tree, values, same, self.place, rank, len(given)))
+            walks.append(walked(of.tree, values, same, self.place, rank, len(given)))
         return lowered_ranks(walks, self.name, shared)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cpufree.compiler import ir
+from cpufree.dace.affine import Affine
 from cpufree.dace.containers import Containers
 from cpufree.dace.points import Range
 from cpufree.dace.refusal import Place
+from cpufree.dace.space import Space
 from cpufree.dace.stages import Stages
 
 Box = list[tuple[int, int, int]]
@@ -20,6 +22,7 @@ class Walks(Protocol):
 
     containers: Containers
     names: dict[str, Any]
+    space: Space
     written: set[str]
     arguments: dict[str, tuple[str, Any]]
     stages: Stages
@@ -28,6 +31,18 @@ class Walks(Protocol):
     ranks: int
     out: list[Any]
     signals: int
+
+    def missing(self, name: str) -> Any:
+        """Return what a name in an index stands for that is no symbol."""
+        ...
+
+    def sum_of_run(self, e: Any) -> Affine | None:
+        """Return the sum of scalars of the run that an expression is."""
+        ...
+
+    def is_pythons(self, e: Any) -> bool:
+        """Return whether a value is a number of Python's."""
+        ...
 
     def scalar(self, name: str) -> ir.Expr | None:
         """Return the value of a scalar outside of maps."""
@@ -45,7 +60,16 @@ class Walks(Protocol):
         """Return begin, step and count along each axis of a part of a container."""
         ...
 
-    def over(self, ranges: dict[str, Range], run: Callable[[Any], None]) -> None:
+    def along(self, name: str, subset: Any) -> list[tuple[Affine, int, int, Any]]:
+        """Return begin, step, count along each axis, and conditions on a parameter named "_"."""
+        ...
+
+    def over(
+        self,
+        ranges: dict[str, Range],
+        run: Callable[[Any], None],
+        facts: tuple[Affine, ...] = (),
+    ) -> None:
         """Add the stages of a body over ranges; `run(body)` reads it."""
         ...
 

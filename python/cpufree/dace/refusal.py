@@ -18,15 +18,11 @@ class Place:
     line: int = 0
     node: str = ""
 
-    def at(self, node: Any) -> Place:
-        """Return the place of a node of DaCe's; without a line of its own it has the last one."""
-        if node is None:
-            return self
-        info = getattr(node, "debuginfo", None)
-        name = str(getattr(node, "label", "") or type(node).__name__)
-        if info is None or not info.start_line:
-            return Place(self.program, self.file, self.line, name)
-        return Place(self.program, str(info.filename or self.file), int(info.start_line), name)
+    def at(self, node: Any, line: tuple[str, int] | None = None) -> Place:
+        """Return the place of a node of DaCe's, at a line; without one it has the last one."""
+        file, number = line or ("", self.line)
+        name = str(getattr(node, "label", "") or type(node).__name__) if node is not None else ""
+        return Place(self.program, file or self.file, number, name)
 
     def fail(self, problem: str, advice: str) -> NoReturn:
         """Raise ProgramError for what is here."""

@@ -125,7 +125,7 @@ class _Adder:
         name = f"number_{walk.stages.made}"
         walk.containers.fields[name] = ir.Field(name, (1,), kind, "local")
         value = operators.cast(self.expression("_value"), kind)
-        walk.stages.add([Output(name, (Affine(0),), value, self.place)], {})
+        walk.stages.add([Output(name, (Affine(0),), value, self.place)])
         return ir.Region(name, (ir.Span(0, 1, 1),))
 
 

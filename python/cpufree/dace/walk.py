@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import ast
-import math
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import calls, loops, operators
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine
-from cpufree.dace.bodies import Body, copied, ranges_of
-from cpufree.dace.containers import Containers, Split, split_ranges
-from cpufree.dace.points import Output, Range
+from cpufree.dace import calls, control, operators
+from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus
+from cpufree.dace.aliases import check_turns
+from cpufree.dace.bodies import Body
+from cpufree.dace.containers import Split, split_ranges
+from cpufree.dace.inner import range_of, ranges_of
+from cpufree.dace.lines import line_of
+from cpufree.dace.names import Scalars
+from cpufree.dace.points import Output, Point, Range
 from cpufree.dace.refusal import Place
-from cpufree.dace.stages import Stages
-
-MOST_TURNS = 64
-"""Of a loop that is written out, because indices go by its variable."""
+from cpufree.dace.space import Space, is_true
+from cpufree.dace.wcr import copied
 
 
-class Walk:
+class Walk(Scalars):
     """Statements of one tree; with communication, of one rank."""
 
     def __init__(
@@ -30,75 +33,11 @@ class Walk:
         place: Place, rank: int = 0, ranks: int = 0,
     ) -> None:  # fmt: skip
         """`scalars`: arguments that are numbers of the run, type and value; `ranks` 0: none."""
-        self.names: dict[str, Any] = dict(symbols)
-        self.containers = Containers(tree.containers, self.names)
-        self.types = {str(k): v for k, v in tree.symbols.items()}
-        self.arguments = dict(scalars)
+        super().__init__(tree, symbols, scalars, place)
         self.rank, self.ranks = rank, ranks
-        self.place = place
-        self.known: dict[str, Any] = {}
-        """Scalars whose value follows from arguments and variables of loops."""
-        self.loops: dict[str, ir.Scalar] = {}
-        self.variables: dict[str, str] = {}
-        self.written = assigned(tree.children)
-        self.out: list[Any] = []
-        self.signals = 0
-        """Signals of the program's own."""
-        self.bases: dict[str, int] = {}
-        self.stages = Stages(self.containers, lambda s: self.out.append(s), self._set, self._old)
-
-    # --- names ---
-
-    def scalar(self, name: str) -> ir.Expr | None:
-        """Return the value of a scalar outside of maps."""
-        if name in self.known:
-            found: ir.Expr = self.known[name]
-            return found
-        if name in self.loops:
-            return self.loops[name]
-        if name in self.arguments:
-            return ir.Scalar(name, self.arguments[name][0])
-        if name in self.variables:
-            return ir.Scalar(name, self.variables[name])
-        return None
-
-    def signal_base(self, name: str) -> int:
-        """Return the number of the first signal of an array."""
-        if name not in self.bases:
-            self.bases[name] = self.signals
-            self.signals += math.prod(self.containers.shape(name))
-        return self.bases[name]
-
-    def _old(self, name: str) -> Any:
-        return self.names[name] if name in self.names else self.scalar(name)
-
-    def _set(self, name: str, value: Any, output: Output) -> None:
-        self.set_scalar(name, value, output.place)
-
-    def set_scalar(self, name: str, value: Any, place: Place) -> None:
-        """Set a scalar."""
-        value = self.stages.fetch(value, Output(name, (), value, place))
-        if name in self.arguments and name not in self.variables:
-            place.fail(f"{name} is an argument, and is set", "use a name of your own")
-        kind = self.variables.get(name) or self.containers.kind(name) if self._has(name) else ""
-        kind = kind or value.type
-        value = operators.cast(value, kind)
-        self.variables[name] = kind
-        self.names.pop(name, None)
-        self.known.pop(name, None)
-        self.out.append(ir.Set(name, value, place.line))
-        if self._is_fixed(value):
-            self.known[name] = value
-
-    def _has(self, name: str) -> bool:
-        return name in self.variables or name in self.containers.descriptors
-
-    def _is_fixed(self, value: Any) -> bool:
-        if isinstance(value, ir.Scalar):
-            return value.name in self.loops or value.name in self.arguments
-        return isinstance(value, ir.Literal) or (
-            isinstance(value, ir.Op) and all(self._is_fixed(a) for a in value.args)
-        )
+        self.uses = Counter(_names(tree.children))
+        self.statements = self.written_out = 0
+        """Statements of loops that are written out, and how many of these are around one."""
 
     # --- statements ---
 
@@ -107,6 +46,7 @@ class Walk:
         k = 0
         while k < len(children):
             child = children[k]
+            self.place = self.place.at(getattr(child, "node", None), line_of(children[k:]))
             if isinstance(child, tn.IfScope):
                 ways = [child]
                 while k + 1 < len(children) and isinstance(
@@ -114,14 +54,13 @@ class Walk:
                 ):
                     k += 1
                     ways.append(children[k])
-                self.branches(ways)
+                control.branches(self, ways)
             else:
                 self.statement(child)
             k += 1
 
     def statement(self, child: Any) -> None:
         """Read one statement."""
-        self.place = self.place.at(getattr(child, "node", None))
         if isinstance(child, tn.MapScope):
             self.map(child)
         elif isinstance(child, tn.TaskletNode | tn.AssignNode):
@@ -133,15 +72,19 @@ class Walk:
         elif isinstance(child, tn.LibraryCall):
             calls.call(self, child)
         elif isinstance(child, tn.ForScope):
-            self.for_loop(child)
+            control.for_loop(self, child)
         elif isinstance(child, tn.WhileScope):
-            self.while_loop(child)
+            control.while_loop(self, child)
         elif isinstance(child, tn.BreakNode):
             self.out.append(ir.Break())
         elif isinstance(child, tn.ContinueNode):
             self.out.append(ir.Continue())
         elif isinstance(child, tn.NamedRegionScope):
             self.block(child.children)
+        elif isinstance(child, tn.GotoNode | tn.GBlock | tn.StateIfScope):
+            self.place.fail(
+                "a return before the end is not taken", "return once, at the end of the program"
+            )
         elif not isinstance(child, tn.StateBoundaryNode | tn.StateLabel):
             self.place.fail(
                 f"a {type(child).__name__} is not taken", "write it with for, while, if and maps"
@@ -149,13 +92,48 @@ class Walk:
 
     def map(self, child: Any) -> None:
         """Read a map."""
-        self.over(ranges_of(child, self.names, self.place), lambda body: body.run(child.children))
+        ranges, values, facts = ranges_of(child, self.names, self.space, self.place)
+        by_user = not all(p.startswith("__") for p in ranges)
 
-    def over(self, ranges: dict[str, Range], run: Any) -> None:
-        """Add the stages of a body over ranges; `run(body)` reads it."""
+        def run(body: Body) -> None:
+            body.private = _only_in(child, self.uses, self.containers)
+            base = {p: body.names[p] for p in ranges}
+            body.names.update({n: v.with_values(base) for n, v in values.items()})
+            test = is_true(*(f.with_values(base) for f in facts))
+            body.under(test, lambda: body.run(child.children))
+            if by_user:
+                self._require_own_turns(body)
+
+        self.over(ranges, run)
+
+    def _require_own_turns(self, body: Body) -> None:
+        """Refuse a map whose points hang on the order in which they are done."""
+        check_turns(body.outputs, body.space, list(body.ranges))
+        carried = sorted(set(body.locals) & body.outside)
+        if carried:
+            body.place.fail(
+                f"{carried[0]} goes on from one point of the map to the next one",
+                "loop with range() where a point needs what the one before has left",
+            )
+        for name in body.locals:
+            if name in self.variables or name in self.known:
+                self.lost[name] = body.place
+
+    def lose(self, children: list[Any]) -> None:
+        """Forget scalars that maps in a loop set: in its next turn no point's value is left."""
+        for name in _set_in_maps(children):
+            if name in self.variables or name in self.known:
+                self.lost[name] = self.place
+
+    def over(self, ranges: dict[str, Range], run: Any, facts: tuple[Affine, ...] = ()) -> None:
+        """Add the stages of a body over ranges; `run(body)` reads it.
+
+        `facts` are sums of their parameters that are 0 or more where the body is meant.
+        """
         params: dict[str, Any] = {p: Affine(0, ((p, 1),)) for p in ranges}
         while True:
             body = Body(self, dict(ranges), {**self.names, **params}, self.place)
+            body.space = body.space.given(facts)
             try:
                 run(body)
             except Moving:
@@ -166,7 +144,17 @@ class Walk:
                 params.update({p: Affine(0, ((p, 1),)) for p in ranges})
                 continue
             break
-        self.stages.add(list(body.outputs.values()), body.ranges)
+        outputs = [self._where(o, facts) for o in body.outputs if o.field not in body.private]
+        self.stages.add(outputs)
+
+    def _where(self, o: Output, facts: tuple[Affine, ...]) -> Output:
+        """Return an output that is meant where sums are 0 or more."""
+        if not facts:
+            return o
+        if o.reduction:
+            return replace(o, facts=(*o.facts, *facts))
+        own = Point(o.field, o.index, o.value.type)
+        return replace(o, value=operators.where(is_true(*facts), o.value, own), facts=facts)  # type: ignore[arg-type]
 
     def single(self, child: Any) -> None:
         """Read a tasklet or an assignment outside of maps."""
@@ -177,7 +165,7 @@ class Walk:
             self.place = body.place
         for name, value in body.scalars.items():
             self.set_scalar(name, value, self.place)
-        self.stages.add(list(body.outputs.values()), {})
+        self.stages.add(body.outputs)
 
     def copy(self, child: Any) -> None:
         """Read a copy: of regions with the same points in the same order."""
@@ -186,70 +174,64 @@ class Walk:
         if self.containers.is_scalar(child.target) or self.containers.is_scalar(name):
             self.single(child)
             return
-        of, to = self.box(name, source), self.box(child.target, target)
-        ranges, index_of, index_to = self._paired(of, to, f"{child.target} and {name}")
+        of, to = self.along(name, source), self.along(child.target, target)
+        one = [k for k, (_, _, r, f) in enumerate(of) if r != 1 or f]
+        other = [k for k, (_, _, r, f) in enumerate(to) if r != 1 or f]
+        if [of[k][2] for k in one] != [to[k][2] for k in other]:
+            self.place.fail(
+                f"{child.target} and {name} have different shapes", "copy regions of the same shape"
+            )
+        ranges = {f"c{k}": Range(0, 1, of[a][2]) for k, a in enumerate(one)}
+        params = {a: f"c{k}" for k, a in enumerate(one)}
+        params_to = {a: f"c{k}" for k, a in enumerate(other)}
+        facts = tuple(
+            f.with_values({"_": Affine(0, ((params[a], 1),))}) for a in one for f in of[a][3]
+        )
 
         def run(body: Body) -> None:
-            c, names = self.containers, body.names
-            value = c.point(name, _indices(of, index_of, names), body.ranges, self.place)
-            at = c.point(child.target, _indices(to, index_to, names), body.ranges, self.place)
-            made = operators.cast(value, at.type)  # type: ignore[arg-type]
-            body.outputs[(at.field, at.index, "")] = Output(at.field, at.index, made, self.place)
+            c = self.containers
+            ways = [
+                tuple(_at(begin, step, p.get(k), body) for k, (begin, step, _, _) in enumerate(box))
+                for box, p in ((of, params), (to, params_to))
+            ]
+            value = c.point(name, ways[0], body.space.ranges, self.place)
+            at = c.point(child.target, ways[1], body.space.ranges, self.place)
+            body.put(at, operators.cast(value, at.type))  # type: ignore[arg-type]
 
-        self.over(ranges, run)
+        self.over(ranges, run, facts)
 
     def box(self, name: str, subset: Any) -> list[tuple[int, int, int]]:
-        """Return begin, step and count along each axis."""
+        """Return begin, step and count along each axis, which are known before the run."""
+        found = []
+        for begin, step, count, facts in self.along(name, subset):
+            if begin.factors or facts:
+                raise Moving((begin.params or facts[0].params)[0])
+            found.append((int(begin.constant), step, count))
+        return found
+
+    def along(self, name: str, subset: Any) -> list[tuple[Affine, int, int, Any]]:
+        """Return begin, step, count along each axis, and conditions on a parameter named "_".
+
+        The count is the largest one where it goes by variables of loops; the parameter is the
+        number of the point, and the conditions, which are sums of 0 or more, leave out what is too
+        much.
+        """
         if subset is None:
             shape = self.containers.views[name].shape if name in self.containers.views else None
-            return [(0, 1, n) for n in shape or self.containers.shape(name)]
+            if shape is None:
+                shape = self.containers.descriptors[name].shape
+            subset = [(0, n - 1, 1) for n in shape]
         found = []
         for r in subset:
             try:
-                begin, end, step = (int(affine(x, self.names).constant) for x in r)
+                first, last, by = (affine(x, self.names) for x in r)
             except NotAffine:
                 self.place.fail(f"the bounds {r} are not to be had", "use sums of sizes")
-            found.append((begin, step, max(0, (end - begin + step) // step)))
+            turns, _, facts = range_of("_", (first, last, by), self.space, self.place)
+            found.append((first, int(by.constant), turns.count, facts))
         return found
 
-    def _paired(self, of: Any, to: Any, what: str) -> Any:
-        """Return parameters for the points of two regions, and which each axis has."""
-        one = [k for k, (_, _, n) in enumerate(of) if n != 1]
-        other = [k for k, (_, _, n) in enumerate(to) if n != 1]
-        if [of[k][2] for k in one] != [to[k][2] for k in other]:
-            self.place.fail(f"{what} have different shapes", "copy regions of the same shape")
-        ranges = {f"c{k}": Range(0, 1, of[a][2]) for k, a in enumerate(one)}
-        return (
-            ranges,
-            {a: f"c{k}" for k, a in enumerate(one)},
-            {a: f"c{k}" for k, a in enumerate(other)},
-        )
-
-    # --- control flow ---
-
-    def branches(self, ways: list[Any]) -> None:
-        """Read if, elif, else: the way that is taken, where that is known."""
-        child, *rest = ways
-        if isinstance(child, tn.ElseScope):
-            self.block(child.children)
-            return
-        test = self.truth(child.condition)
-        if isinstance(test, ir.Literal):
-            if test.value:
-                self.block(child.children)
-            elif rest:
-                self.branches(rest)
-            return
-        line = self.place.line
-        touched = assigned(child.children) | {n for w in rest for n in assigned(w.children)}
-        self.forget(touched)
-        then = self.inner(child.children, touched)
-        outer, self.out = self.out, []
-        if rest:
-            self.branches(rest)
-        otherwise, self.out = self.out, outer
-        self.forget(touched)
-        self.out.append(ir.If(test, tuple(then), tuple(otherwise), line))
+    # --- values ---
 
     def truth(self, code: Any) -> ir.Expr:
         """Return a condition."""
@@ -257,103 +239,77 @@ class Walk:
         value = body.expression(code)
         return operators.cast(self.stages.fetch(value, Output("", (), value, self.place)), "bool")
 
-    def inner(self, children: list[Any], touched: set[str]) -> list[Any]:
-        """Return the statements of a block that may be left out, or be done several times."""
-        outer, self.out = self.out, []
-        self.block(children)
-        made, self.out = self.out, outer
-        self.forget(touched)
-        return made
-
-    def forget(self, touched: set[str]) -> None:
-        """What is set on some way only is known in the run only."""
-        for name in touched:
-            self.known.pop(name, None)
-            if name in self.names and name in self.variables:
-                self.names.pop(name)
-
-    def for_loop(self, child: Any) -> None:
-        """Read a loop; write it out where indices go by its variable."""
-        loop = child.loop
-        var = str(loop.loop_variable)
-        start, stop, step = loops.bounds(self, loop, var)
-        touched = assigned(child.children)
-        self.forget(touched)
-        saved = (dict(self.known), dict(self.names), dict(self.variables), list(self.out))
-        place = self.place
-        self.loops[var] = ir.Scalar(var, "int64")
-        self.names.pop(var, None)
-        try:
-            body = self.inner(child.children, touched)
-        except Moving as moving:
-            if moving.name != var:
-                raise
-            self.known, names, self.variables, self.out = saved
-            self.names.clear()
-            self.names.update(names)
-            self.loops.pop(var)
-            self.written_out(child, var, (start, stop, step))
-            return
-        self.loops.pop(var)
-        self.variables[var] = "int64"
-        self.out.append(ir.For(var, start, stop, step, tuple(body), place.line))
-
-    def written_out(self, child: Any, var: str, bounds: tuple[ir.Expr, ir.Expr, int]) -> None:
-        """Read a loop turn by turn."""
-        start, stop = (loops.value_of(self, e) for e in bounds[:2])
-        if start is None or stop is None:
-            self.place.fail(
-                f"indices go by {var}, and how often the loop turns is known only in the run",
-                "use maps, or loops over numbers that are arguments",
-            )
-        turns = range(start, stop, bounds[2])
-        if len(turns) > MOST_TURNS:
-            self.place.fail(
-                f"indices go by {var}, which has {len(turns)} values: each turn would be written "
-                f"out, and {MOST_TURNS} is the most",
-                "use a map where turns do not depend on one another",
-            )
-        for turn in turns:
-            self.names[var] = turn
-            self.block(child.children)
-        self.names.pop(var, None)
-
     def whole(self, node: ast.expr) -> ir.Expr:
         """Return a whole number outside of maps."""
         body = Body(self, {}, dict(self.names), self.place)
         value = body.evaluated(node, {})
         return operators.cast(self.stages.fetch(value, Output("", (), value, self.place)), "int64")
 
-    def while_loop(self, child: Any) -> None:
-        """Read a loop that a condition ends."""
-        place, touched = self.place, assigned(child.children)
-        self.forget(touched)
-        outer, self.out = self.out, []
-        test = operators.apply("logical_not", [self.truth(child.loop.loop_condition)])
-        leave = ir.If(test, (ir.Break(),), (), place.line)
-        head, self.out = self.out, outer
-        body = self.inner(child.children, touched)
-        self.out.append(ir.Loop((*head, leave, *body), place.line))
+    def with_moving(self, scalar: ir.Scalar, values: Range) -> Space:
+        """Return the space with one more scalar of the run."""
+        return self._with(scalar, values)
 
 
-def assigned(children: list[Any]) -> set[str]:
-    """Return the names that statements may set, containers among them."""
-    found: set[str] = set()
+def _at(begin: Affine, step: int, param: str | None, body: Body) -> Affine:
+    if param is None:
+        return begin
+    return plus(begin, Affine(0, ((param, step),)).with_values(body.names))
+
+
+def _names(children: list[Any]) -> list[str]:
+    """Return the names of containers in statements, once for each statement."""
+    found: list[str] = []
     for child in children:
-        if isinstance(child, tn.AssignNode):
-            found.add(child.name)
-        elif isinstance(child, tn.CopyNode):
-            found.add(child.target)
-        elif isinstance(child, tn.TaskletNode | tn.LibraryCall):
-            memlets = child.out_memlets
+        names: set[str] = set()
+        for attribute in ("in_memlets", "out_memlets"):
+            memlets = getattr(child, attribute, ())
             every = memlets.values() if isinstance(memlets, dict) else memlets
-            found.update(m.data for m in every if m.data is not None)
-        found |= assigned(getattr(child, "children", []))
+            names |= {str(m.data) for m in every if m.data is not None}
+        if isinstance(child, tn.CopyNode | tn.ViewNode):
+            names |= {child.target, str(child.memlet.data)}
+        for part in ("condition", "value"):
+            code = getattr(child, part, None)
+            if code is not None and hasattr(code, "as_string"):
+                names |= _in_code(code)
+        loop = getattr(child, "loop", None)
+        for part in ("init_statement", "loop_condition", "update_statement"):
+            code = getattr(loop, part, None)
+            names |= set() if code is None else _in_code(code)
+        found += [*names, *_names(getattr(child, "children", []))]
     return found
 
 
-def _indices(box: Any, params: Mapping[int, str], names: Mapping[str, Any]) -> tuple[Affine, ...]:
-    return tuple(
-        Affine(begin, ((params[k], step),)).with_values(names) if k in params else Affine(begin)
-        for k, (begin, step, _) in enumerate(box)
-    )
+def _in_code(code: Any) -> set[str]:
+    tree = ast.parse(str(code.as_string).strip())
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+
+
+def _only_in(child: Any, uses: Counter[str], containers: Any) -> set[str]:
+    """Return the arrays of a program's own that a map alone uses: each point has one for itself."""
+    inside = Counter(_names(child.children))
+    return {
+        n
+        for n, count in inside.items()
+        if n in containers.descriptors
+        and containers.descriptors[n].transient
+        and not n.startswith("__return")
+        and type(containers.descriptors[n]).__name__ == "Array"
+        and count == uses[n]
+    }
+
+
+def _set_in_maps(children: list[Any], inside: bool = False) -> set[str]:
+    """Return the names that the points of maps set, and do not only add to."""
+    found: set[str] = set()
+    for child in children:
+        here = inside or isinstance(child, tn.MapScope)
+        if here and isinstance(child, tn.AssignNode):
+            found.add(child.name)
+        elif here and isinstance(child, tn.CopyNode) and child.memlet.wcr is None:
+            found.add(child.target)
+        elif here and isinstance(child, tn.TaskletNode):
+            memlets = child.out_memlets
+            every = memlets.values() if isinstance(memlets, dict) else memlets
+            found.update(m.data for m in every if m.data is not None and m.wcr is None)
+        found |= _set_in_maps(getattr(child, "children", []), here)
+    return found

@@ -15,6 +15,7 @@ import dace_cases
 import dace_kernels
 import grid_on_cpu
 import nvrtc
+from dace_check import plain
 from paths import ROOT
 
 import cpufree.dace
@@ -33,21 +34,6 @@ QUICK = {*dace_kernels.RUNS, *dace_kernels.REFUSED, "gemm", "correlation", "soft
 
 def marked(names: Any) -> list[Any]:
     return [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in names]
-
-
-def plain(program: Any, arguments: tuple[Any, ...]) -> None:
-    """Call the function of a program, whose sizes are those of the arguments."""
-    names = program.f.__globals__
-    before = {n: names[n] for n in "IJKNM"}
-    shapes = [eval(text, names) for text in program.f.__annotations__.values()]
-    for shape, given in zip(shapes, arguments, strict=True):
-        for size, n in zip(getattr(shape, "shape", ()), np.shape(given), strict=False):
-            if str(size) in before:
-                names[str(size)] = n
-    try:
-        program.f(*arguments)
-    finally:
-        names.update(before)
 
 
 @pytest.mark.parametrize("name", marked(RUNS))

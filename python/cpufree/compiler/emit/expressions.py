@@ -99,7 +99,10 @@ def cxx(e: ir.Expr, leaf: Callable[[ir.Expr], str | None], line: str) -> str:
     if isinstance(e, ir.Scalar):
         return f"v_{e.name}"
     if isinstance(e, ir.Element):
-        return f"element(rt, f_{e.field}, {cxx(e.index, leaf, line)}, {line})"
+        indices = [cxx(i, leaf, line) for i in e.indices]
+        if not e.is_checked:
+            return element(f"f_{e.field}", indices)
+        return f"element(rt, f_{e.field}, {indices[0]}, {line})"
     if isinstance(e, ir.Fold):
         return fold(e, cxx(e.value, leaf, line))
     assert isinstance(e, ir.Op), e
@@ -119,6 +122,13 @@ def _may_fail(e: ir.Expr) -> bool:
     return fails or any(map(_may_fail, ir.children(e)))
 
 
+def element(array: str, indices: list[str]) -> str:
+    """Return the value of an array at indices that are inside."""
+    last = len(indices) - 1
+    terms = [f"{i} * {array}.stride[{k}]" if k < last else i for k, i in enumerate(indices)]
+    return f"{array}.base[{' + '.join(terms)}]"
+
+
 def fold_index(dim: int) -> str:
     """Return the name of the index of a fold."""
     return f"i{-dim}"
@@ -127,9 +137,14 @@ def fold_index(dim: int) -> str:
 def fold(e: ir.Fold, value: str) -> str:
     """Return a fold as a function that is called: the first term, then the others in order."""
     kind, i = TYPES[e.type], fold_index(e.dim)
-    joined = {"sum": "total + term", "max": "maximum(total, term)", "min": "minimum(total, term)"}
-    if e.op == "sum" and e.type in ("int32", "int64"):
-        joined["sum"] = "plus(total, term)"
+    joined = {
+        "sum": "total + term",
+        "prod": "total * term",
+        "max": "maximum(total, term)",
+        "min": "minimum(total, term)",
+    }
+    if e.type in ("int32", "int64"):
+        joined |= {"sum": "plus(total, term)", "prod": "times(total, term)"}
     return (
         f"[&] {{ {kind} total{{}}; for (std::int64_t {i} = 0; {i} < {e.count}; ++{i}) {{ "
         f"const {kind} term = static_cast<{kind}>({value}); "

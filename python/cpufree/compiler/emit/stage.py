@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cpufree.compiler import ir
-from cpufree.compiler.emit.expressions import TYPES, cxx, fold_index
+from cpufree.compiler.emit.expressions import TYPES, cxx, element, fold_index
 from cpufree.compiler.layout import Key
 from cpufree.compiler.passes.rows import Work, row_offset
 
@@ -52,6 +52,8 @@ class StageText:
     def _leaf(self, e: ir.Expr) -> str | None:
         if isinstance(e, ir.Read):
             return self._read(e)
+        if isinstance(e, ir.Element) and not e.is_checked and any(True for _ in ir.reads(e)):
+            return element(self._array(e.field, True), [self._value(i) for i in e.indices])
         if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
             return None
         # A scalar: computed once, as NumPy does.

@@ -84,6 +84,21 @@ def elements(expr: ir.Expr) -> Iterator[ir.Element]:
         yield from elements(child)
 
 
+def expressions(s: ir.Statement) -> tuple[ir.Expr, ...]:
+    """Return the expressions of a statement itself, without those of statements inside it."""
+    if isinstance(s, ir.Assign | ir.Reduce | ir.Set | ir.PutSignal | ir.WaitSignal):
+        return (s.value,)
+    if isinstance(s, ir.If):
+        return (s.condition,)
+    return (s.start, s.stop) if isinstance(s, ir.For) else ()
+
+
+def element_fields(program: ir.Program) -> set[str]:
+    """Return the fields of which a program reads elements: each PE must have all of them."""
+    found = (e for s in ir.walk(program.body) for expr in expressions(s) for e in elements(expr))
+    return {e.field for e in found}
+
+
 def element_access(program: ir.Program, element: ir.Element) -> Access:
     """Return what an element reads: any point, as its index is a value of the run."""
     shape = program.field(element.field).shape
@@ -97,14 +112,8 @@ def region_access(region: ir.Region, writes: bool) -> Access:
 
 def scalar_accesses(program: ir.Program, s: ir.Statement) -> list[Access]:
     """Return what the scalar expressions of a statement itself read of fields."""
-    exprs: tuple[ir.Expr, ...] = ()
-    if isinstance(s, ir.Set):
-        exprs = (s.value,)
-    elif isinstance(s, ir.If):
-        exprs = (s.condition,)
-    elif isinstance(s, ir.For):
-        exprs = (s.start, s.stop)
-    return [element_access(program, e) for expr in exprs for e in elements(expr)]
+    found = () if isinstance(s, ir.Assign | ir.Reduce) else expressions(s)
+    return [element_access(program, e) for expr in found for e in elements(expr)]
 
 
 def _span(s: ir.Span) -> Points:

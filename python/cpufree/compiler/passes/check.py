@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
+from cpufree.compiler.passes.accesses import element_fields
 from cpufree.compiler.passes.boxes import Box, Boxes, row_of, without
 from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
 from cpufree.errors import EngineError
@@ -58,8 +59,12 @@ def check_ghosts(program: ir.Program) -> int:
     Raises
     ------
     EngineError
-        A PE computes its own rows from a stale ghost: the program is wrong, and must not run.
+        A PE computes its own rows from a stale ghost, or reads an element that it may not have:
+        the program is wrong, and must not run.
     """
+    divided = {f.name for f in program.fields if f.distributed}
+    for name in sorted(element_fields(program) & divided):
+        raise EngineError(f"elements of {name} are read, and no PE has all of its rows")
     check = _Check(program)
     check.block(program.body, State({}, {}))  # the load brings all ghosts
     return len(check.reads)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements
+from cpufree.compiler.passes.accesses import elements, expressions
 from cpufree.compiler.passes.rows import scalars_read
 
 
@@ -49,12 +49,7 @@ def _without(
 
 def _exprs(body: tuple[ir.Statement, ...]) -> Iterator[ir.Expr]:
     for s in ir.walk(body):
-        if isinstance(s, ir.Assign | ir.Reduce | ir.Set | ir.PutSignal | ir.WaitSignal):
-            yield s.value
-        elif isinstance(s, ir.If):
-            yield s.condition
-        elif isinstance(s, ir.For):
-            yield from (s.start, s.stop)
+        yield from expressions(s)
 
 
 def regions(s: ir.Statement) -> tuple[ir.Region, ...]:

@@ -12,16 +12,15 @@ from dataclasses import replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.distribution import far_rows
-from cpufree.compiler.passes.accesses import elements
+from cpufree.compiler.passes.accesses import element_fields
 from cpufree.compiler.passes.rows import Work, row_offset
 
 
 def by_rows(programs: list[ir.Program]) -> list[ir.Program]:
     """Return programs with the same fields, of which as many go by rows as can."""
     shapes = {f.name: f.shape for p in programs for f in p.fields}
-    apart: set[str] = set()
+    apart = {name for p in programs for name in element_fields(p)}
     works = [w for p in programs for w in works_of(p)]
-    apart |= {e.field for w in works for e in elements(w.value)}
     while True:
         found = {name for w in works for name in _apart(w, shapes, apart)} - apart
         if not found:

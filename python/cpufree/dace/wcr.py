@@ -1,0 +1,75 @@
+"""Memlets: what a copy goes between, how values are joined with what is there, parts of arrays."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from cpufree.dace.affine import Affine, affine, plus
+from cpufree.dace.refusal import Place
+
+
+@dataclass(frozen=True)
+class Part:
+    """Several elements of an array, which go into a tasklet together."""
+
+    name: str
+    subset: Any
+    type: str = ""
+
+    def at(self, index: tuple[Affine, ...], body: Any) -> tuple[str, tuple[Affine, ...]]:
+        """Return the array, and the index in it of an element of the part."""
+        left = list(index)
+        found: list[Affine] = []
+        for begin, end, step in self.subset:
+            first = affine(begin, body.names)
+            if begin != end and left:
+                along = left.pop(0)
+                by = affine(step, body.names)
+                if by.factors or by.constant != 1:
+                    body.place.fail("a part with steps goes into a tasklet", "read single elements")
+                first = plus(first, along)
+            elif left and len(left) == len(self.subset) - len(found):
+                left.pop(0)
+            found.append(first)
+        return self.name, tuple(found)
+
+
+def copied(child: Any) -> tuple[Any, Any]:
+    """Return what a copy reads, and where it writes (None: all of its target)."""
+    memlet = child.memlet
+    if memlet._is_data_src is False:  # of copies inside one array the first one is the target
+        return memlet.other_subset, memlet.subset
+    return memlet.subset, memlet.other_subset
+
+
+def reduction_of(memlet: Any, place: Place) -> str:
+    """Return how a memlet joins what is written with what is there; "": it replaces it."""
+    return reduction_named(memlet.wcr, place)[0] if memlet.wcr is not None else ""
+
+
+def reduction_named(wcr: Any, place: Place) -> tuple[str, bool]:
+    """Return the name of a function that joins values, and whether it takes them as truths."""
+    tree = ast.parse(str(wcr).strip(), mode="eval").body
+    if isinstance(tree, ast.Lambda) and len(tree.args.args) == 2:
+        names = sorted(a.arg for a in tree.args.args)
+        body = tree.body
+        operands: list[ast.expr] = []
+        kind = ""
+        if isinstance(body, ast.BinOp):
+            operands, kind = [body.left, body.right], type(body.op).__name__
+        elif isinstance(body, ast.BoolOp):
+            operands, kind = body.values, type(body.op).__name__
+        elif isinstance(body, ast.Call):
+            operands, kind = body.args, ast.unparse(body.func).rpartition(".")[2]
+        if sorted(ast.unparse(o) for o in operands) == names and kind in _FORMS:
+            return _FORMS[kind]
+    place.fail(f"values are joined by {wcr}", "use sum, product, max, min, any or all")
+
+
+_FORMS = {
+    "Add": ("sum", False), "Mult": ("prod", False), "max": ("max", False), "min": ("min", False),
+    "Or": ("max", True), "And": ("min", True), "maximum": ("max", False),
+    "minimum": ("min", False), "logical_or": ("max", True), "logical_and": ("min", True),
+}  # fmt: skip
