@@ -347,6 +347,9 @@ def set_kernel_compiler(library: str, caches: list[str], shipped: str) -> None:
 def ship_kernels(architecture: str, folder: str) -> int:
     """Compile the kernels of usual solves, as for "sm_90", into a folder; return how many."""
 
+def kernels_compiling() -> int:
+    """Return how many kernels for GPUs are compiled right now."""
+
 def kernels_compiled() -> bool:
     """Return whether GPU kernels are compiled when they are first used; else they are built in."""
 

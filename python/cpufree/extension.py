@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,8 @@ from types import ModuleType
 from cpufree import kernel_cache
 from cpufree.errors import CpufreeWarning, UnsupportedError
 from cpufree.host import find_library
+from cpufree.patience import says
+from cpufree.text import counted
 
 COMPILER = "libnvrtc.so.13"
 """NVIDIA's compiler of kernels at run time, in the wheel nvidia-cuda-nvrtc."""
@@ -161,6 +164,17 @@ def set_compiler(core: ModuleType) -> None:
     """Tell the extension where kernels come from that are not built in."""
     shipped = str(SHIPPED) if SHIPPED.is_dir() else ""
     core.set_kernel_compiler(find_compiler(), kernel_cache.folders(), shipped)
+
+
+def says_what_compiles() -> AbstractContextManager[None]:
+    """Say that kernels are compiled for GPUs, where a set-up or a solve waits a second for that."""
+
+    def words() -> str:
+        count = load_core().kernels_compiling()
+        kernels = counted(count, "kernel")
+        return f"compiling {kernels} for GPUs; they are kept for later solves" if count else ""
+
+    return says(words, seconds=1.0)
 
 
 def find_compiler() -> str:

@@ -1,34 +1,45 @@
-"""Says what takes long, to whoever waits for it."""
+"""Says what takes long, to the user who waits for it."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cpufree.log import logger
 
 SECONDS = 2.0
-"""That nobody needs to be told of."""
+"""What takes less is not said."""
+_AGAIN = 1.0  # seconds after which it is asked again what is done
 
 
 @contextmanager
-def says(what: str, seconds: float = SECONDS) -> Iterator[None]:
-    """Say what is done, once it has taken so many seconds: in a terminal or notebook, or the log.
+def says(what: str | Callable[[], str], seconds: float = SECONDS) -> Iterator[None]:
+    """Say once what is done, when it has taken `seconds`: in a terminal or notebook, or the log.
+
+    `what` may be a function: it is called then, and every second until it returns words, by another
+    thread.
 
     Examples
     --------
     >>> with says("compiling a kernel"):
     ...     pass
     """
-    timer = threading.Timer(seconds, _say, [what])
-    timer.daemon = True
-    timer.start()
+    done = threading.Event()
+
+    def wait() -> None:
+        left = seconds
+        while not done.wait(left):
+            if words := what if isinstance(what, str) else what():
+                return _say(words)
+            left = _AGAIN
+
+    threading.Thread(target=wait, name="cpufree-patience", daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
 
 
 def _say(what: str) -> None:

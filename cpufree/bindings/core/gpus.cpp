@@ -86,6 +86,7 @@ void bind_gpus(nb::module_& m) {
         return gpu_engine().ship_kernels(architecture, folder);
       },
       nb::arg("architecture"), nb::arg("folder"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("kernels_compiling", [] { return gpu_engine().kernels_compiling(); });
   m.def("kernels_compiled", [] { return gpu_engine().kernels_compiled(); });
   m.def(
       "kernel_compiler", [] { return gpu_engine().kernel_compiler(); },

@@ -13,6 +13,7 @@ extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
                                            gpu_of,
                                            set_kernel_compiler,
                                            finish_compiling,
+                                           kernels_compiling,
                                            ship_kernels,
                                            kernels_compiled,
                                            kernel_compiler,

@@ -41,6 +41,7 @@ struct GpuEngineTable {
   void (*set_kernel_compiler)(const std::string&, const std::vector<std::string>&,
                               const std::string&);
   void (*finish_compiling)();
+  int (*kernels_compiling)();
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();

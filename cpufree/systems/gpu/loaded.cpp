@@ -91,6 +91,7 @@ const GpuEngineTable& no_engine() {
       .gpu_of = Refuses{},
       .set_kernel_compiler = Nothing{},
       .finish_compiling = Nothing{},
+      .kernels_compiling = Nothing{},
       .ship_kernels = Refuses{},
       .kernels_compiled = Nothing{},
       .kernel_compiler = Nothing{},

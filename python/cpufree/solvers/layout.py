@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class Layout:
     """What GPUs have found in the entries, where they were asked to look."""
     mean_distance: float = 0.0
     """Of entries from the diagonal, where GPUs have looked."""
+    kernels: set[tuple[str, str]] = field(default_factory=set)
+    """Methods and preconditioners that have solved with it."""
     refused: str = ""
     """Why GPUs that were asked to look have not laid the matrix out; there is no system then."""
 

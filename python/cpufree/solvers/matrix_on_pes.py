@@ -12,7 +12,7 @@ from cpufree.distributed import Team
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
-from cpufree.extension import load_core
+from cpufree.extension import load_core, says_what_compiles
 from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
 from cpufree.matrix.rows import RowSlab, RowSource
@@ -50,7 +50,7 @@ class MatrixOnPes:
         self._context = SetupContext.of(options, laps)
         self.past: list[int] = []
         """Iterations of the solves until now that reached their tolerance."""
-        with self.working():
+        with self.working(), says_what_compiles():
             made = set_up(A, self._context, laps)
         self.shape, self.dtype, self._pattern = made.shape, made.dtype, made.pattern
         self._rows, self._numbers = made.rows, made.numbers

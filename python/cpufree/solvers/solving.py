@@ -17,6 +17,7 @@ from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError
+from cpufree.extension import says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.vector import as_vector
@@ -279,6 +280,11 @@ def run(
     call: Call,
 ) -> Any:
     """Return what the core says of a solve, by this process or together with its team."""
+    kind = options["method"], options["pc"]
+    if layout.devices and kind not in layout.kernels:  # which may have to be compiled
+        layout.kernels.add(kind)
+        with says_what_compiles():
+            return run(matrix, layout, vectors, options, call)
     if matrix.team is None:
         return layout.opened().solve(*vectors, dict(options), call.watch)
     right, guess, _ = vectors

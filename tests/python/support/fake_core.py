@@ -56,6 +56,7 @@ class FakeCore:
         self.note = note
         self.peer = peer
         self.compiler = compiler  # "": kernels are built in; None: it is missing
+        self.compiling = 0  # kernels, at every moment
         self.kernels_from: list[tuple[str, str, str]] = []
         self.asked_peers: list[list[int]] = []
         self.looked_at_gpus = 0
@@ -98,6 +99,9 @@ class FakeCore:
     def peer_problem(self, gpus: list[int]) -> str:
         self.asked_peers.append(gpus)
         return self.peer
+
+    def kernels_compiling(self) -> int:
+        return self.compiling
 
     def kernels_compiled(self) -> bool:
         return self.compiler != ""

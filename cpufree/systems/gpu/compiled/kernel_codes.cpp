@@ -1,8 +1,22 @@
 #include "cpufree/systems/gpu/compiled/kernel_codes.hpp"
 
+#include <atomic>
+
 #include "cpufree/base/parallel.hpp"
 
 namespace cpufree {
+
+namespace {
+std::atomic<int> being_made = 0;
+struct Making {
+  Making() { ++being_made; }
+  ~Making() { --being_made; }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+};
+}  // namespace
+
+int codes_being_made() { return being_made; }
 
 std::string code_of(const std::string& source, const std::string& architecture,
                     const CodeMaker& maker, const CodeCache& cache) {
@@ -10,6 +24,7 @@ std::string code_of(const std::string& source, const std::string& architecture,
   if (auto code = cache.find(key)) return *std::move(code);
   const CodeClaim mine = cache.claim(key);
   if (auto code = cache.find(key)) return *std::move(code);  // another process has made it
+  const Making one;
   std::string code = maker.compile(source, architecture);
   cache.keep(key, code);
   return code;

@@ -56,6 +56,9 @@ class ShippedCodes {
 std::string code_of(const std::string& source, const std::string& architecture,
                     const CodeMaker& maker, const CodeCache& cache);
 
+// How many sources are compiled right now, for who tells users what they wait for.
+int codes_being_made();
+
 // The code of each source, side by side on the cores of this process.
 std::vector<std::string> codes_of(const std::vector<std::string>& sources,
                                   const std::string& architecture, const CodeMaker& maker,

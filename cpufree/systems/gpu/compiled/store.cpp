@@ -255,6 +255,8 @@ void compile_ahead(const std::vector<std::string>& sources, std::span<const int>
 
 void finish_compiling() { store().finish_compiling(); }
 
+int kernels_compiling() { return codes_being_made(); }
+
 bool are_shipped(const std::vector<std::string>& sources, std::span<const int> devices) {
   return store().are_shipped(sources, devices);
 }
