@@ -92,6 +92,7 @@ KINDS = {
     "reorder": '{"auto", "rcm", "natural"} or bool, default "auto"',
     "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
     "partition_cache": "str or path, optional",
+    "nullspace": '"constant", array of shape (n,) or (n, k), or path of a file, optional',
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
@@ -123,6 +124,11 @@ MEANINGS = {
         A², without what is small (2): fewer iterations, each of which costs more.""",
     "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the
         unknowns of a node, which have the same columns; 8 where A has no such nodes.""",
+    "nullspace": """For a singular A, semidefinite: its null space, as all v with A v = 0.
+        "constant" for a graph Laplacian, or Neumann conditions on all sides; vectors for others,
+        such as the rigid body modes of a body without supports. b and x are projected onto what is
+        orthogonal to it: x has no part in it, and `Result.outside` tells how much of b no x can
+        give.""",
     "time_limit": "Seconds after which to stop with what has been reached; default none.",
     "wait_limit": """Seconds that a block may wait for another before all is given up with a
         diagnosis (WaitTimeoutError).""",

@@ -128,6 +128,13 @@ PC_BLOCK = Option(
     "block_jacobi: rows of a block; `auto`: the unknowns of a node, or 8",
     least=1, most=32, form="N", takes_auto=True, metavar="N",
 )  # fmt: skip
+NULLSPACE = Option(
+    "nullspace", "text", None,
+    "Of a singular A: constant, or a file of vectors v with A v = 0.",
+    "null space of a [singular A](accuracy.md#singular-systems): constants, or the vectors of a "
+    "file (`.npy` of shape (n, k), or one vector as `--rhs` takes it)",
+    choices=("constant",), form="FILE", otherwise="A is regular", metavar="constant|FILE",
+)  # fmt: skip
 SOLVES = Option(
     "solves", "count", 1,
     "Solves that are expected with this matrix: auto weighs set-up against iterations.",
@@ -196,7 +203,7 @@ REORDER = Option(
     choices=("auto", "rcm", "natural"),
 )  # fmt: skip
 SOLVE = (
-    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK),
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK, NULLSPACE),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),
     *(INPUT, WAIT_LIMIT),

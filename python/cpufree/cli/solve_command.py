@@ -63,7 +63,10 @@ EPILOG = f"""
 """
 
 # Options of Solver and of Solver.solve that are those of the command line.
-SETUP = ("gpus", "pes", "blocks", "partition_cache", "reorder", "pc", "pc_level", "pc_block")
+SETUP = (
+    *("gpus", "pes", "blocks", "partition_cache", "reorder"),
+    *("pc", "pc_level", "pc_block", "nullspace"),
+)
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 
@@ -151,6 +154,9 @@ class SolveWork:
                     problem.b, problem.guess, progress=progress, gather=gather, **how
                 )
             laps.lap("solve")
+            if self.given["nullspace"] is not None:
+                problem = dataclasses.replace(problem, b=solver.within_range(problem.b))
+                tolerance = result.tolerance
             lines = []
             if self.outputs.out and not gather:
                 lines.append(self._write_together(problem, solver, result))

@@ -129,6 +129,7 @@ def together(x: Any, groups: Sequence[Sequence[Result]], why: str) -> Result:
         counts={**worst.counts, **counts},
         warnings=tuple(warnings_of(columns)),
         why=f"{why}; {worst.why}",
+        outside=max(result.outside for result in columns),
         columns=tuple(columns),
     )
 

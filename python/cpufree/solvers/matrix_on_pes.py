@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cpufree.log import log_choices, log_times
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.solvers import agreement
 from cpufree.solvers.layout import Layout, lay_out, relaid
+from cpufree.solvers.nullspace import NullSpace, singular_note
 from cpufree.solvers.preparation import Prepared, prepare_values
 from cpufree.solvers.setup import lay_out_matrix, set_up
 from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
@@ -54,7 +56,11 @@ class MatrixOnPes:
             made = set_up(A, self._context, laps)
         self.shape, self.dtype, self._pattern = made.shape, made.dtype, made.pattern
         self._rows, self._numbers = made.rows, made.numbers
-        self._take(made.layout, made.prepared, laps)
+        with self.working():
+            self.nullspace = self._null_space()
+            """What vectors are kept out of, where A is singular."""
+            notes = self._notes_on(made.prepared, laps)
+        self._take(_with_warnings(made.layout, notes), made.prepared, laps)
         self._tell("set up", self.layout)
 
     def working(self) -> AbstractContextManager[None]:
@@ -129,8 +135,10 @@ class MatrixOnPes:
         if self.team is not None:
             agreement.agree_on_matrix(self.team, prepared, self._context.sharing)
             laps.lap("agree")
+        notes = self._notes_on(prepared, laps)
         self._writing = True
-        self._take(self._laid_out_anew(prepared, laps), prepared, laps)
+        layout = _with_warnings(self._laid_out_anew(prepared, laps), notes)
+        self._take(layout, prepared, laps)
         self._writing = False
         log_times("update", self.setup_timings)
 
@@ -147,6 +155,28 @@ class MatrixOnPes:
         """Free the memory of the matrix."""
         self.layout = self.layout.freed()
         self._gpu_layout = self._small = None
+
+    def _null_space(self) -> NullSpace | None:
+        """Return the null space that is given, which all of a team have to give."""
+        given = self._context.options.nullspace
+        space = NullSpace.of(given, self.length, self.team if self.own else None)
+        if self.team is not None:
+            vectors = 0 if space is None else space.basis.shape[1]
+            self.team.agree("null space", {"vectors of the null space": vectors})
+        return space
+
+    def _notes_on(self, prepared: Prepared | None, laps: Laps) -> list[str]:
+        """Return what a user should know of a singular matrix.
+
+        Raises MatrixError where its null space is another one than is given.
+        """
+        if prepared is None or not self._context.options.check:
+            return []
+        if self.nullspace is None:
+            return singular_note(prepared.matrix)
+        self.nullspace.require_of(prepared.matrix)
+        laps.lap("nullspace")
+        return []
 
     def _take(self, layout: Layout, prepared: Prepared | None, laps: Laps) -> None:
         """Solve with this layout from now on; `prepared` is its matrix, None: not on the host."""
@@ -187,3 +217,7 @@ class MatrixOnPes:
         size = f"{counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}, {self.dtype}"
         log_choices(what, [size, *layout.why], layout.warnings)
         log_times(what, self.setup_timings)
+
+
+def _with_warnings(layout: Layout, notes: list[str]) -> Layout:
+    return replace(layout, warnings=[*notes, *layout.warnings]) if notes else layout

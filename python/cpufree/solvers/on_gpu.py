@@ -79,6 +79,26 @@ def zeros_beside(v: Any) -> Any:
     return zeros
 
 
+def without(v: Any, basis: npt.NDArray[np.float64]) -> Any:
+    """Return v less its projections on orthonormal vectors, shape (n, k), on its GPU, once done."""
+    if library(v, "b") == "torch":
+        own = sys.modules["torch"].as_tensor(basis, dtype=v.dtype, device=v.device)
+        left = v - own @ (own.T @ v)
+        left = left - own @ (own.T @ left)
+    else:
+        with v.device:
+            own = sys.modules["cupy"].asarray(basis, dtype=v.dtype)
+            left = v - own @ (own.T @ v)
+            left = left - own @ (own.T @ left)
+    finish_pending_work(left)
+    return left
+
+
+def norm(v: Any) -> float:
+    """Return the norm of a vector on a GPU."""
+    return float(float(v @ v) ** 0.5)
+
+
 def library(v: Any, name: str) -> str:
     """Return whose array v is: "cupy" or "torch"."""
     home = library_of(v)

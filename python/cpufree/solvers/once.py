@@ -19,6 +19,7 @@ from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.forecast import OneCall, goal_of
+from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
 
@@ -36,6 +37,7 @@ def solve(
     pc: Preconditioner = "jacobi",
     pc_level: int = 1,
     pc_block: Count = "auto",
+    nullspace: NullSpaceLike = None,
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -57,7 +59,7 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, time_limit}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, time_limit}
     {wait_limit, progress, replace_every, chebyshev_degree, columns, engine, gpus, pes, blocks}
     {partition, partition_cache, reorder, check}
 
@@ -103,6 +105,7 @@ def solve(
         pc=pc,
         pc_level=pc_level,
         pc_block=pc_block,
+        nullspace=nullspace,
         _call=OneCall(goal_of(b, rtol, maxiter), b),
     ) as solver:
         return solver.solve(

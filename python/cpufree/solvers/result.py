@@ -126,6 +126,9 @@ class Result:
         did.
     tolerance : float
         The residual norm asked for, max(rtol ‖b‖₂, atol).
+    outside : float
+        With `nullspace`: the norm of the part of b that lies in the null space, over that of b; of
+        the worst column. No x gives that part, and residuals are those of the rest.
     columns : tuple of Result
         Of several right-hand sides, one for each, whose x is a view of that column; else empty.
 
@@ -162,6 +165,7 @@ class Result:
     gpus: tuple[int, ...] = ()
     device: str = ""
     tolerance: float = 0.0
+    outside: float = 0.0
     columns: tuple[Result, ...] = ()
 
     def __bool__(self) -> bool:

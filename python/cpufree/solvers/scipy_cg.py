@@ -24,6 +24,7 @@ from cpufree.matrix.validate import check_spd_input
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.answer_check import check_answer
 from cpufree.solvers.columns import shape_of
+from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
 from cpufree.solvers.watched_cg import goal_of, watched_cg
@@ -47,6 +48,7 @@ def cg(
     pc: Preconditioner | None = None,
     pc_level: int = 1,
     pc_block: Count = "auto",
+    nullspace: NullSpaceLike = None,
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -77,8 +79,8 @@ def cg(
         Called as callback(xk) after each iteration.
     pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    {pc_level, pc_block, method, engine, gpus, pes, blocks, partition, reorder, check, time_limit}
-    {wait_limit, progress}
+    {nullspace, pc_level, pc_block, method, engine, gpus, pes, blocks, partition, reorder, check}
+    {time_limit, wait_limit, progress}
 
     Returns
     -------
@@ -133,6 +135,7 @@ def cg(
         "partition": partition,
         "time_limit": time_limit,
         "wait_limit": wait_limit,
+        "nullspace": nullspace,
     }
     require_one(b)
     host = host_reason(A, M, callback)

@@ -17,6 +17,7 @@ from cpufree.env import Env
 from cpufree.laps import Laps
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers.forecast import OneCall
+from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.work import SYSTEM
 
 
@@ -31,6 +32,7 @@ class SetupOptions:
     dtype: npt.DTypeLike | None
     call: OneCall
     partition_cache: str | os.PathLike[str] | None = None
+    nullspace: NullSpaceLike = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from cpufree.solvers.columns import count_columns
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
+from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
 from cpufree.solvers.turns import Turns
@@ -53,7 +54,7 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, pc_block, solves, partition_cache}
+    {pc_level, pc_block, nullspace, solves, partition_cache}
 
     Attributes
     ----------
@@ -108,6 +109,7 @@ class Solver:
         pc: Preconditioner = "jacobi",
         pc_level: int = 1,
         pc_block: Count = "auto",
+        nullspace: NullSpaceLike = None,
         solves: int = 1,
         _call: OneCall | None = None,
     ) -> None:
@@ -115,7 +117,9 @@ class Solver:
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
         call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
-        options = SetupOptions(asked, partition, reorder, check, dtype, call, partition_cache)
+        options = SetupOptions(
+            asked, partition, reorder, check, dtype, call, partition_cache, nullspace
+        )
         self._matrix = MatrixOnPes(A, options)
 
     @property
@@ -217,6 +221,29 @@ class Solver:
         """
         return self._matrix.rows
 
+    def within_range(self, b: VectorLike) -> Any:
+        """Return b without its part in the null space of A, which is what `solve` solves for.
+
+        Parameters
+        ----------
+        b : array, shape (n,)
+            On the host.
+
+        Returns
+        -------
+        array, shape (n,)
+            In the type of the solve; b as it is where the Solver has no `nullspace`.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse as sp
+        >>> A = sp.csr_array([[1.0, -1.0], [-1.0, 1.0]])
+        >>> with cpufree.Solver(A, nullspace="constant") as solver:
+        ...     solver.within_range(np.array([3.0, 1.0])), solver.solve(np.array([3.0, 1.0])).x
+        (array([ 1., -1.]), array([ 0.5, -0.5]))
+        """
+        return solving.prepare_vectors(self._matrix, b, None)[0]
+
     @property
     def warnings(self) -> list[str]:
         """What the user should know of the matrix and its layout, in sentences."""
@@ -311,6 +338,7 @@ class Solver:
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
+                solving.require_whole(matrix, gather)
             call = solving.Call(
                 options,
                 method,

@@ -16,7 +16,7 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
-from cpufree.errors import OutOfMemoryError
+from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.extension import says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.matrix.io.vectors import is_path, load_vector
@@ -27,6 +27,7 @@ from cpufree.solvers.column_groups import METHOD, Several, Way, choose_way, padd
 from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
+from cpufree.solvers.nullspace import NullSpace, note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
 from cpufree.solvers.turns import Turns
@@ -90,10 +91,41 @@ def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vec
         name: of the column, such as "[:, 2]"; "": b is a vector.
     """
     n = matrix.length
+    vectors: Vectors
     if cuda_device(b) is not None:
-        return on_gpu.prepare(b, x0, n, matrix.dtype)
-    right = as_vector(b, n, matrix.dtype, f"b{name}")
-    return right, None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}"), None
+        vectors = on_gpu.prepare(b, x0, n, matrix.dtype)
+    else:
+        right = as_vector(b, n, matrix.dtype, f"b{name}")
+        guess = None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}")
+        vectors = right, guess, None
+    return vectors if matrix.nullspace is None else within_range(vectors, matrix.nullspace)
+
+
+def within_range(vectors: Vectors, space: NullSpace) -> Vectors:
+    """Return the vectors of a solve without their parts in the null space of A."""
+    right, guess, out = vectors
+    return space.projected(right), None if guess is None else space.projected(guess), out
+
+
+def require_whole(matrix: MatrixOnPes, gather: bool) -> None:
+    """Raise InvalidInputError where no process has all of an x that is to be projected."""
+    if matrix.nullspace is not None and not matrix.own and not gather:
+        raise InvalidInputError(
+            "nullspace and gather=False: x is projected where it is whole; leave gather out, or "
+            "give each process its own rows"
+        )
+
+
+def solution(matrix: MatrixOnPes, x: Any) -> Any:
+    """Return the x of a solve without its part in the null space of A, where that is given."""
+    space = matrix.nullspace
+    if space is None:
+        return x
+    if cuda_device(x) is not None:
+        x[...] = space.projected(x)
+        on_gpu.finish_pending_work(x)
+        return x
+    return space.solution(x, None if matrix.own else matrix.team)
 
 
 def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
@@ -108,24 +140,33 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
-    x = outcome["x"].reshape(np.shape(b)) if vectors[2] is None else vectors[2]
+    x = outcome["x"] if vectors[2] is None else vectors[2]
+    x = solution(matrix, x)
+    x = x.reshape(np.shape(b)) if vectors[2] is None else x
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
     if result.converged:
         matrix.past.append(result.iterations)
-    return with_notes(result, b, matrix, layout, options, why)
+    return with_notes(result, b, vectors[0], matrix, layout, options, why)
 
 
 def with_notes(
     result: Result,
     b: Any,
+    solved: Any,
     matrix: MatrixOnPes,
     layout: Layout,
     options: Mapping[str, Any],
     why: str,
 ) -> Result:
-    """Return a Result with what the user should know of it, and log it."""
+    """Return a Result with what the user should know of it, and log it.
+
+    `solved`: the right-hand side that the kernel had.
+    """
     notes = [*layout.warnings, *rounding_note(b, matrix.dtype)]
+    if matrix.nullspace is not None:
+        result = dataclasses.replace(result, outside=matrix.nullspace.outside(b, solved))
+        notes += note_of(result.outside, matrix.dtype)
     notes += numerical_notes(result, options)
     tell(result, why, notes[len(layout.warnings) :])
     return dataclasses.replace(result, warnings=tuple(notes))
@@ -228,12 +269,13 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
     why = f"{METHOD}: {counted(len(given), 'column')} together, which share the product with A"
     results = []
-    for right, (_, _, out), outcome in zip(rights, vectors, outcomes, strict=False):
-        x = outcome["x"].reshape(np.shape(right)) if out is None else out
+    for right, (solved, _, out), outcome in zip(rights, vectors, outcomes, strict=False):
+        x = solution(matrix, outcome["x"] if out is None else out)
+        x = x.reshape(np.shape(right)) if out is None else x
         result = result_of(x, outcome, layout, options, why, timings)
         if result.converged:
             matrix.past.append(result.iterations)
-        results.append(with_notes(result, right, matrix, layout, options, why))
+        results.append(with_notes(result, right, solved, matrix, layout, options, why))
     return results
 
 
