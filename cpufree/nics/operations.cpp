@@ -322,7 +322,7 @@ void Nics::check_supplied(int pe, const SuppliedPlaces& supplied) {
 void Nics::remember(int pe, const SuppliedPlaces& supplied) {
   Desk& own = desk(pe);
   const std::lock_guard lock(own.mutex);
-  own.registry.remember(supplied);
+  own.registry.remember(supplied, [&](std::uint32_t op) { return epochs_done(pe, op); });
 }
 
 NicReport Nics::stop() {

@@ -2,6 +2,7 @@
 // back ends of triggered operations share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -74,7 +75,15 @@ class Registry {
   void add(const TriggerOperation& operation);
   // The same of what triggers of a kernel will supply, before its launch.
   void check(const SuppliedPlaces& supplied) const;
-  void remember(const SuppliedPlaces& supplied) { supplied_.push_back(supplied); }
+  template <class F>
+  void remember(const SuppliedPlaces& supplied, F&& over) {
+    if (supplied_.size() >= crowded_) {
+      std::erase_if(supplied_,
+                    [&](const SuppliedPlaces& s) { return s.tag.epoch < over(s.tag.operation); });
+      crowded_ = std::max(kCrowded, 2 * supplied_.size());
+    }
+    supplied_.push_back(supplied);
+  }
 
   // Throws where they are not all in one buffer; `who`: "tag 3, epoch 0: the target".
   void require_in_buffer(const std::string& who, std::uint64_t at, std::uint64_t bytes) const;
@@ -101,7 +110,9 @@ class Registry {
   std::uint64_t bytes_;
   std::map<std::string, Buffer> buffers_;
   std::map<std::uint32_t, std::vector<TriggerOperation>> posts_;
+  static constexpr std::size_t kCrowded = 1024;
   std::vector<SuppliedPlaces> supplied_;
+  std::size_t crowded_ = kCrowded;  // when those that are over are forgotten
   std::map<std::uint32_t, std::uint32_t> next_epoch_;
 };
 

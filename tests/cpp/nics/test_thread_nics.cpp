@@ -165,6 +165,27 @@ TEST(buffer_that_a_trigger_names_cannot_be_freed_until_it_fires) {
   CHECK_EQ(message_of([&] { f.nics->remove_buffer("source"); }), "nothing was thrown");
 }
 
+TEST(what_triggers_have_named_is_forgotten_once_it_is_over_and_not_before) {
+  Fixture f;
+  f.put.open = TriggerFields::target;
+  f.put.epochs = 3000;
+  f.nics->post(0, f.put);
+  HostPort port(f.memory.heaps->bases(), {0, 2, 0, 1}, std::chrono::seconds(300));
+  const TriggerBoard board = f.memory.board(0);
+  Triggers<HostPort> triggers(port, board, 0);
+  const TriggerFields fields{TriggerFields::target, {0, f.memory.target.offset}};
+  for (std::uint32_t k = 0; k < 3000; ++k) {
+    f.nics->remember(0, {{7, k}, fields, {0, 64}});
+    if (k < 2999) triggers.trigger({7, k}, fields);
+  }
+  CHECK(triggers.wait_done({7, 2998}));
+  CHECK(contains(message_of([&] { f.nics->remove_buffer("target"); }), "tag 7, epoch 2999"));
+  triggers.trigger({7, 2999}, fields);
+  CHECK(triggers.wait_done({7, 2999}));
+  CHECK_EQ(message_of([&] { f.nics->remove_buffer("target"); }), "nothing was thrown");
+  CHECK(f.nics->stop().faults.empty());
+}
+
 TEST(post_that_does_not_fit_what_a_trigger_has_supplied_is_refused) {
   Fixture f;
   f.nics->remember(0, {{7, 0}, {TriggerFields::target, {0, f.memory.target.offset + 8}}, {0, 56}});
