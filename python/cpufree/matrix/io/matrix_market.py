@@ -61,11 +61,18 @@ def read_matrix_market(path: PathLike, square: bool = True) -> Any:
         MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
     """
     with open(path, "rb") as file:
-        head = file.read(3)
+        return _parse_unpacked(path, file, os.path.getsize(path), square)
+
+
+def _parse_unpacked(path: PathLike, file: IO[bytes], size: int, square: bool = True) -> Any:
+    """Return what a file of `size` bytes holds, which begins as what has compressed it does."""
+    head = file.read(3)
+    file.seek(0)
     unpack = next((how for begin, how in _COMPRESSED.items() if head.startswith(begin)), None)
-    most = os.path.getsize(path) * (EXPANSION if unpack else 1)
-    with (unpack or open)(path, "rb") as file:
-        return parse_matrix_market(path, file, most, square)
+    if unpack is None:
+        return parse_matrix_market(path, file, size, square)
+    with unpack(file, "rb") as text:
+        return parse_matrix_market(path, text, size * EXPANSION, square)
 
 
 def read_matrix_market_stdin() -> Any:
@@ -86,7 +93,7 @@ def read_matrix_market_stdin() -> Any:
                 "the matrix as a file for them"
             )
         file.seek(0)
-        return parse_matrix_market("-", file, size)
+        return _parse_unpacked("-", file, size)
 
 
 def parse_matrix_market(path: PathLike, file: IO[bytes], most: int, square: bool = True) -> Any:
