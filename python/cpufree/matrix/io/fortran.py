@@ -6,17 +6,33 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 _D = re.compile(rb"(?<=[0-9.])[Dd](?=[+-]?[0-9])")
 # Only where Fortran prints one: after a decimal point, with a sign and three digits.
 _NO_LETTER = re.compile(rb"(\.[0-9]*)([+-][0-9]{3})(?![0-9])")
+_D_TO_E = bytes.maketrans(b"Dd", b"EE")
+_LINE = 1 << 12
 _MOST_FIELDS = 1 << 16
 
 
 def with_exponents_of_c(text: bytes) -> bytes:
     """Write E for Fortran's D, and where Fortran leaves the letter out: 0.1-100 is 0.1E-100."""
+    # Large texts take long to search: most have no such numbers, and nothing but numbers.
     if b"D" in text or b"d" in text:
-        text = _D.sub(b"E", text)
+        only_numbers = not text.translate(None, b"0123456789+-.EeDd \t\r\n")
+        text = text.translate(_D_TO_E) if only_numbers else _D.sub(b"E", text)
+    if len(text) > _LINE and not _has_sign_within_number(text):
+        return text
     return _NO_LETTER.sub(rb"\1E\2", text)
+
+
+def _has_sign_within_number(text: bytes) -> bool:
+    """Return whether a sign follows a digit or a point."""
+    codes = np.frombuffer(text, np.uint8)
+    before, after = codes[:-1], codes[1:]
+    sign = (after == ord("-")) | (after == ord("+"))
+    return bool((sign & (before >= ord(".")) & (before <= ord("9"))).any())
 
 
 @dataclass(frozen=True)

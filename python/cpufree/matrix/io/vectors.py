@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from array import array
 from collections.abc import Iterator
@@ -163,10 +164,15 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
                 scipy.io.mmwrite(stream, vector[:, np.newaxis], symmetry="general")
 
 
+_MAY_BE_OF_FORTRAN = re.compile("[Dd]|[0-9.][+-]")
+
+
 def _number_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text, with Fortran's exponents spelled as in C."""
     for line in text_lines(path):
-        yield with_exponents_of_c(line.encode("latin-1")).decode("latin-1")
+        if _MAY_BE_OF_FORTRAN.search(line):
+            line = with_exponents_of_c(line.encode("latin-1")).decode("latin-1")
+        yield line
 
 
 def _read_text(path: Path, n: int) -> NDArray[np.float64]:
