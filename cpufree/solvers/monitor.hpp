@@ -58,10 +58,11 @@ class Monitor {
   CPUFREE_KERNEL_FN void stop(Reason reason) { reason_ = reason; }
 
   // The start: squares of the norms of b and of the (true) initial residual; the absolute
-  // tolerance.
-  CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol = 0.0) {
+  // tolerance; how many rows there are, 0 if it does not matter.
+  CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol = 0.0, double rows = 0.0) {
     bnorm_ = std::sqrt(bb);
-    square_ = smallest_ = rr;
+    rows_ = rows;
+    square_ = smallest_ = rated_ = rr;
     true_residual_ = best_ = std::sqrt(rr);
     verified_ = true;
     target_ = larger(params_.rtol * bnorm_, atol);
@@ -177,6 +178,19 @@ class Monitor {
     gain_ += gain * static_cast<double>(steps > 0 ? steps : 1);
     gained_at_ = iterations_;
   }
+  // Whether, at the rate since the last call, it takes more than three times as many iterations as
+  // there are rows to the stopping rule, or to rounding errors. Exact recurrences would take as
+  // many as rows at most; before that, rates say little.
+  CPUFREE_KERNEL_FN bool runs_late() {
+    const double done = static_cast<double>(iterations_);
+    const double steps = static_cast<double>(iterations_ - rated_at_);
+    const double gained = std::log(rated_ / square_);
+    const double least = squared(larger(target_, params_.roundoff * bnorm_));
+    const double left = std::log(square_ / least);
+    rated_ = square_;
+    rated_at_ = iterations_;
+    return done >= rows_ && left > 0.0 && !(left * steps < gained * (3.0 * rows_ - done));
+  }
   // Whether the recurrences get nowhere: the residual has not halved for so many iterations at the
   // level of rounding errors, or for twice as many, and as many as it took to get here; and x has
   // moved little. A residual alone may stay where it is, or grow, while x gets better. What a bad
@@ -259,6 +273,9 @@ class Monitor {
   std::int64_t gained_at_ = 0;  // of pipecg alone:
   double gain_ = 0.0;           // in the square of the error's energy norm
   double gain_when_halved_ = 0.0;
+  std::int64_t rated_at_ = 0;  // when the rate was last asked for
+  double rated_ = 0.0;         // square of the residual then
+  double rows_ = 0.0;
   double target_ = 0.0;  // the rule
   // Squares:
   double square_ = 0.0;        // the recurrence's residual

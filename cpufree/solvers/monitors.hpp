@@ -78,10 +78,10 @@ class Monitors {
 
   // All below but `needs_no_decision`, `defer` and `report` are called by the thread of column k.
 
-  // The start: squares of the norms of b and of the initial residual. Columns that are not done by
-  // that start.
-  CPUFREE_KERNEL_FN void begin(Ctx& c, int k, double bb, double rr) {
-    monitor_[k].begin(bb, rr, c.args.atol[k]);
+  // The start: squares of the norms of b and of the initial residual, and the rows. Columns that
+  // are not done by that start.
+  CPUFREE_KERNEL_FN void begin(Ctx& c, int k, double bb, double rr, double rows) {
+    monitor_[k].begin(bb, rr, c.args.atol[k], rows);
     verdict_[k] = monitor_[k].done() ? Verdict::stop : Verdict::restart;
     if constexpr (K > 1) {
       share_of_b_[k] = bb > 0.0 ? 1.0 / bb : 0.0;

@@ -8,7 +8,8 @@
 // the effect of local rounding error propagation on the maximal attainable accuracy of the
 // pipelined conjugate gradient method", SIAM J. Matrix Anal. Appl. 39(1)). Once that shows that the
 // recurrences have lost touch with b - A x, predict-and-recompute CG takes over from x, and reaches
-// what classic CG reaches.
+// what classic CG reaches. So it does where many more iterations than rows are to be expected:
+// there rounding errors decide how many it takes, and those of these recurrences are the largest.
 //
 // Work per iteration with a pointwise M, per row: A once, 17 passes over vectors (m = M w: read w,
 // write m; n = A m: read m, write n; update: read n, z, w, s, r, p, x, write z, w, s, r, p, x) and
@@ -74,8 +75,11 @@ class PipelinedCg : public Recurrence<Ctx, M> {
   CPUFREE_KERNEL_FN Verdict check(int, Monitor& monitor, Start start) const {
     const std::int64_t every = c_.args.params.replace_every;
     if (step_) monitor.note_gain(alpha_ * total_[kGamma]);
-    if (every > 0 && monitor.iterations() - monitor.replaced_at() >= every)
-      return monitor.stalled(every > 50 ? 2 * every : 100) ? Verdict::restart : Verdict::replace;
+    if (every > 0 && monitor.iterations() - monitor.replaced_at() >= every) {
+      const bool late = monitor.runs_late();
+      return late || monitor.stalled(every > 50 ? 2 * every : 100) ? Verdict::restart
+                                                                   : Verdict::replace;
+    }
     if (step_ && start == Start::anew) {
       const double size = total_[kDelta] * c_.port().reciprocal(total_[kGamma]);  // of A M
       if (!monitor.in_range(size * size)) return Verdict::restart;

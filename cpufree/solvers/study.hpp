@@ -16,8 +16,8 @@ class BlindMonitor : public Monitor {
  public:
   using Monitor::Monitor;
 
-  CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol) {
-    Monitor::begin(bb, rr, atol);
+  CPUFREE_KERNEL_FN void begin(double bb, double rr, double atol, double rows) {
+    Monitor::begin(bb, rr, atol, rows);
     stop(Reason::running);
     within_limits(0U);
   }
@@ -37,6 +37,7 @@ class BlindMonitor : public Monitor {
   CPUFREE_KERNEL_FN static bool positive(double, Reason) { return true; }
   CPUFREE_KERNEL_FN static bool in_range(double) { return true; }
   CPUFREE_KERNEL_FN static bool stalled(std::int64_t) { return false; }
+  CPUFREE_KERNEL_FN static bool runs_late() { return false; }
 };
 
 // A packet's wait is a phase of its own, and without other PEs nobody waits.

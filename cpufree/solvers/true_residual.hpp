@@ -57,14 +57,17 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitors<Ctx>& monitors) {
   const bool guess = params.has_guess;
   typename Ctx::Totals rr = {};
   if (guess && !true_residual(c, Keep::plain, ColumnMask::all(K), rr)) return false;
-  typename Ctx::Sums sums[1];
+  constexpr int N = K == 1 ? 2 : 1;  // of a single column the rows are counted as well
+  typename Ctx::Sums sums[N];
   c.rows([&](Row i, int lane) {
     const Values b = v.b[i];
     if (!guess) v.r[i] = b;
     add_products(sums[0][lane], b, b);
+    if constexpr (K == 1) sums[1][lane] += 1.0;
   });
-  typename Ctx::Totals bb[1];
+  typename Ctx::Totals bb[N];
   if (!c.sum(sums, bb)) return false;
+  const double rows = K == 1 ? of_column(bb[N - 1], 0) : 0.0;
   const double part = params.roundoff * params.roundoff;
   const ColumnMask zero = columns_where<K>([&](int k) {
     const double mine = of_column(bb[0], k);
@@ -77,7 +80,7 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitors<Ctx>& monitors) {
     });
   c.each_column([&](int k) {
     const double mine = pick(bb[0], k);
-    monitors.begin(c, k, mine, guess && !zero.has(k) ? pick(rr, k) : mine);
+    monitors.begin(c, k, mine, guess && !zero.has(k) ? pick(rr, k) : mine, rows);
   });
   return true;
 }

@@ -38,9 +38,9 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     handed_over_at = result.counts.get("handed_over_at", -1)
     if handed_over_at >= 0:
         notes.append(
-            f"the recurrences of pipecg lost touch with b - A x, or got no further, by iteration "
-            f"{handed_over_at}, "
-            "where prcg took over; method 'prcg' from the start may be faster"
+            "the recurrences of pipecg lost touch with b - A x, fell behind, or got no further, by "
+            f"iteration {handed_over_at}, where prcg took over; method 'prcg' from the start may be "
+            "faster"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(

@@ -194,6 +194,36 @@ TEST(recurrences_stall_where_neither_residual_nor_x_moves) {
   CHECK(!stalls(90, 1e-14, 1.0, 1e-28));
 }
 
+namespace {
+// So many iterations on so many rows, each of which shrinks the square of the residual by `factor`;
+// asked once before, at the last but 50.
+bool late(int iterations, double rows, double factor) {
+  auto p = params_with(1e-8);
+  p.maxiter = 10000;
+  Monitor m(p);
+  m.begin(1.0, 1.0, 0.0, rows);
+  double square = 1.0;
+  bool answer = false;
+  for (int k = 1; k <= iterations; ++k) {
+    square *= factor;
+    m.judge(square, 0, square);
+    if (k == iterations - 50 || k == iterations) answer = m.runs_late();
+  }
+  return answer;
+}
+}  // namespace
+
+TEST(recurrences_run_late_where_the_rate_asks_for_three_times_as_many_iterations_as_rows) {
+  const double slow = std::pow(10.0, -16.0 / 1000.0);  // 1000 iterations to the rule
+  CHECK(late(100, 100.0, slow));
+  CHECK(late(320, 320.0, slow));
+  CHECK(!late(350, 350.0, slow));                           // it will be in time
+  CHECK(!late(100, 120.0, slow));                           // too soon to tell
+  CHECK(!late(100, 100.0, std::pow(10.0, -16.0 / 150.0)));  // nearly there
+  CHECK(late(100, 100.0, 1.0));                             // no rate at all
+  CHECK(!late(100, 1e6, 1.0001));                           // of many rows a residual may grow
+}
+
 TEST(last_iteration_is_named) {
   auto p = params_with(1e-9);
   p.maxiter = 2;

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from extended import residual_norm
 
-from cpufree import solve
+from cpufree import generate, solve
 
 
 def rotated(n: int, decades: float) -> sp.csr_array:
@@ -86,3 +86,48 @@ def test_recurrences_that_get_nowhere_hand_over_and_the_result_says_so() -> None
     assert result.converged
     assert 0 < at < result.iterations
     assert any(f"got no further, by iteration {at}, where prcg" in note for note in result.warnings)
+
+
+def beam(n: int) -> sp.csr_array:
+    """Return the fourth difference: a clamped beam, whose condition number grows as n⁴."""
+    ones = np.ones(n)
+    bands = [ones[2:], -4 * ones[1:], 6 * ones, -4 * ones[1:], ones[2:]]
+    return sp.csr_array(sp.diags_array(bands, offsets=[-2, -1, 0, 1, 2]))
+
+
+@pytest.mark.parametrize(
+    ("make", "bound"),
+    [
+        (partial(rotated, 64, 4.0), 1.6),
+        (partial(rotated, 64, 6.0), 1.6),
+        (partial(rotated, 64, 8.0), 1.6),
+        (partial(rotated, 200, 6.0), 1.5),
+        (partial(beam, 60), 1.9),
+        (partial(beam, 200), 1.5),
+    ],
+    ids=["64 rows, 1e4", "64 rows, 1e6", "64 rows, 1e8", "200 rows, 1e6", "beam 60", "beam 200"],
+)
+def test_pipecg_falls_behind_cg_by_a_part_no_multiple_where_more_iterations_than_rows_are_needed(
+    make: Callable[[], sp.csr_array], bound: float
+) -> None:
+    A = make()
+    ratios = []
+    for seed in range(RIGHT_HAND_SIDES):
+        b = A @ np.random.default_rng(seed).standard_normal(A.shape[0])
+        cg, pipecg = (
+            solve(A, b, rtol=1e-8, method=method, maxiter=40_000, pes=1, blocks=1)
+            for method in ("cg", "pipecg")
+        )
+        assert cg.converged
+        assert pipecg.converged
+        ratios.append(pipecg.iterations / cg.iterations)
+    assert median(ratios) <= bound
+
+
+def test_pipecg_does_not_hand_over_where_fewer_iterations_than_rows_are_needed() -> None:
+    A = sp.csr_array(generate.poisson2d(50, 50))
+    for seed in range(3):
+        b = A @ np.random.default_rng(seed).standard_normal(2500)
+        result = solve(A, b, rtol=1e-8, method="pipecg", pes=1, blocks=1)
+        assert result.converged
+        assert result.counts["handed_over_at"] == -1
