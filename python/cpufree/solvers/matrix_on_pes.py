@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.distributed import Team
+from cpufree.engines.method_choice import GPU_ENGINES
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
@@ -39,6 +40,8 @@ class MatrixOnPes:
     """Of solves."""
     layout: Layout
     """Where it lies, and why; without a system once it has been freed."""
+    spread = 1.0
+    """Of the diagonal (method_choice), where PEs are on the CPU and the matrix was on the host."""
     setup_timings: dict[str, float]
     """Seconds of the set-up or the last update, "setup", and of its phases."""
     closed = False
@@ -190,6 +193,8 @@ class MatrixOnPes:
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
+        on_cpu = prepared is not None and layout.engine not in GPU_ENGINES
+        self.spread = prepared.diagonal_spread() if on_cpu and prepared is not None else 1.0
         self._gpu_layout = None
         self.layout = layout
         self._writing = False

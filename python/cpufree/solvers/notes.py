@@ -39,8 +39,8 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     if handed_over_at >= 0:
         notes.append(
             "the recurrences of pipecg lost touch with b - A x, fell behind, or got no further, by "
-            f"iteration {handed_over_at}, where prcg took over; method 'prcg' from the start may be "
-            "faster"
+            f"iteration {handed_over_at}, where prcg took over; method 'prcg' from the start may "
+            "be faster"
         )
     if result.reason is Reason.INTERRUPTED:
         notes.append(

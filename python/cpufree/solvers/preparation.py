@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpufree.dtypes import dtype_name
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
+from cpufree.engines.method_choice import WIDE
 from cpufree.errors import InvalidInputError
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
@@ -32,6 +33,19 @@ class Prepared:
         A = self.matrix
         own = CsrMatrix.well_formed(A.indptr.copy(), A.indices.copy(), A.data.copy())
         return replace(self, matrix=own)
+
+    def diagonal_spread(self) -> float:
+        """Return the largest entry of the diagonal over the smallest; 1 where none is above 0.
+
+        Where all entries are closer to one another, their spread, which is cheaper to find.
+        """
+        data = self.matrix.data
+        if data.size == 0:
+            return 1.0
+        least, most = float(np.abs(data).min()), float(data.max())
+        if not most < WIDE * least:
+            least = float(self.matrix.to_scipy().diagonal().min())
+        return most / least if least > 0.0 else 1.0
 
 
 def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:

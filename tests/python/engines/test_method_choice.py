@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cpufree
 from cpufree.engines.method_bytes import bytes_of_iteration, passes
@@ -53,6 +54,29 @@ def test_everything_else_gets_prcg(solve: Solve, change: dict[str, Any]) -> None
     method, why = choose_method("auto", replace(solve, **change))
     assert method == "prcg"
     assert "one reduction" in why
+
+
+@pytest.mark.parametrize("engine", ["cpu_threads", "cpu_processes"])
+@pytest.mark.parametrize("double", [True, False])
+def test_a_diagonal_that_spreads_gets_cg_on_the_cpu_without_preconditioner(
+    engine: str, double: bool
+) -> None:
+    wide = replace(SHORT, engine=engine, spread=2e8, double=double)
+    method, why = choose_method("auto", wide)
+    assert method == "cg"
+    assert "spreads over 8 decades" in why
+    for other in ({"pc": "jacobi"}, {"spread": 9e5}):
+        assert choose_method("auto", replace(wide, **other))[0] == "prcg"
+
+
+@pytest.mark.cpu_only
+def test_the_spread_is_that_of_the_diagonal_whatever_lies_beside_it() -> None:
+    A = sp.csr_array(sp.diags_array([[1e-9], [2.0, 1.0], [1e-9]], offsets=[-1, 0, 1], shape=(2, 2)))
+    with cpufree.Solver(A) as solver:
+        assert solver.solve(np.ones(2), pc="none").method == "prcg"
+        solver.update(sp.csr_array(A.toarray() * [[1e7, 1], [1, 1]]))
+        assert solver.solve(np.ones(2), pc="none").method == "cg"
+        assert solver.solve(np.ones(2)).method == "prcg"
 
 
 def test_a_method_that_is_asked_for_is_taken() -> None:
