@@ -1,22 +1,15 @@
 // The levels of multigrid as the PEs have them, on any engine.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "cpufree/multigrid/hierarchy.hpp"
 #include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/systems/result.hpp"
 
 namespace cpufree {
 
-// What there is to know of a level.
-struct LevelReport {
-  std::int64_t rows = 0, nonzeros = 0;
-  std::int64_t transfer_nonzeros = 0;  // of the prolongator from the next level
-  bool inverted = false;
-  double bytes = 0.0;  // in the engine's format, all PEs, prolongator and its transpose included
-};
-
+// Without the bytes.
 std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
 
 // Level 0 of a hierarchy, whose rows are numbered and exchanged as in the plan of A.

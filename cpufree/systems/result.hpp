@@ -17,6 +17,14 @@
 
 namespace cpufree {
 
+// A level of multigrid.
+struct LevelReport {
+  std::int64_t rows = 0, nonzeros = 0;
+  std::int64_t transfer_nonzeros = 0;  // of the prolongator from the next level
+  bool inverted = false;               // solved by a dense inverse
+  double bytes = 0.0;  // in the engine's format, all PEs, prolongator and its transpose included
+};
+
 // How a system lies on the PEs.
 struct PlanReport {
   struct Pe {
@@ -48,7 +56,9 @@ struct PlanReport {
   std::int64_t factor_entries = 0;
   double factor_bytes = 0.0;
   std::int64_t factors_replaced = 0;
-  Laps seconds;  // of the set-up in this process
+  std::vector<LevelReport> levels;  // of multigrid; none: it is not set up
+  std::string coarsest_why;         // what has kept it from coarser levels; "": nothing
+  Laps seconds;                     // of the set-up in this process
   // Where SystemSpec::inspect has asked for it: what is in the entries, and how far they are from
   // the diagonal on average.
   std::optional<EntryReport> entries;

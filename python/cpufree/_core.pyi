@@ -47,6 +47,8 @@ class Plan(TypedDict):
     factor_entries: int  # of all PEs
     factor_bytes: float
     factors_replaced: int  # rows, or blocks, that have their diagonal alone
+    levels: list[dict[str, Any]]  # of multigrid: rows, nnz, transfer_nnz, inverted, bytes
+    coarsest_why: str  # what has kept it from coarser levels; "": nothing
     seconds: dict[str, float]  # of the set-up, in this process
 
 class Outcome(TypedDict):

@@ -294,6 +294,11 @@ STENCIL = (
 # Of info.
 INFO = (
     replace(
+        PC, default="none", choices=("none", "amg"),
+        help="amg: the levels of multigrid, too.",
+        meaning="`amg`: the levels of multigrid, too",
+    ),
+    replace(
         PES,
         default=None,
         takes_auto=False,

@@ -29,6 +29,16 @@ nb::object dict_of(const std::optional<Split>& split) {
   return d;
 }
 
+nb::dict dict_of(const LevelReport& level) {
+  nb::dict d;
+  d["rows"] = level.rows;
+  d["nnz"] = level.nonzeros;
+  d["transfer_nnz"] = level.transfer_nonzeros;
+  d["inverted"] = level.inverted;
+  d["bytes"] = level.bytes;
+  return d;
+}
+
 nb::dict dict_of(const Laps& laps) {
   nb::dict seconds;
   for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
@@ -99,6 +109,10 @@ nb::dict dict_of(const PlanReport& plan) {
   d["factor_entries"] = plan.factor_entries;
   d["factor_bytes"] = plan.factor_bytes;
   d["factors_replaced"] = plan.factors_replaced;
+  nb::list levels;
+  for (const LevelReport& level : plan.levels) levels.append(dict_of(level));
+  d["levels"] = levels;
+  d["coarsest_why"] = plan.coarsest_why;
   d["seconds"] = dict_of(plan.seconds);
   if (plan.entries) {
     d["entries"] = dict_of(*plan.entries);

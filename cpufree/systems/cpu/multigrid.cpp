@@ -23,10 +23,7 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
 template <class T>
 CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
                               const Plans& blocks)
-    : reports_(report_of(hierarchy)),
-      why_(hierarchy.why),
-      complexity_(hierarchy.complexity()),
-      args_(plan.local.size()) {
+    : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(plan.local.size()) {
   for (const LocalSystem<T>& local : plan.local) {
     auto& scale = scale_.emplace_back();
     for (const std::int32_t row : local.global_row)

@@ -27,7 +27,6 @@ class CpuMultigrid {
   const std::vector<std::size_t>& rows_and_ghosts() const { return rows_and_ghosts_; }
   const std::vector<LevelReport>& reports() const { return reports_; }
   const std::string& why() const { return why_; }
-  double complexity() const { return complexity_; }
 
   // Points the arguments of all PEs at the heaps. Once.
   void show(const Heap<T>& heap, const CpuHeaps& heaps);
@@ -60,7 +59,6 @@ class CpuMultigrid {
   std::vector<std::size_t> rows_and_ghosts_;
   std::vector<LevelReport> reports_;
   std::string why_;
-  double complexity_ = 1.0;
   std::vector<std::vector<T>> scale_;                   // of each PE
   std::vector<std::vector<CycleLevel<Single>>> of_pe_;  // [pe][level]
   std::vector<CycleArgs<Matrix>> args_;

@@ -70,6 +70,8 @@ void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& p
     }
   multigrid_ = std::make_unique<CpuMultigrid<T>>(multigrid::make_hierarchy(matrix, owner, order),
                                                  plan, blocks);
+  report_.levels = multigrid_->reports();
+  report_.coarsest_why = multigrid_->why();
 }
 
 template void CpuSystem<float>::make_multigrid(const CsrView<float>&, const HaloPlan<float>&,

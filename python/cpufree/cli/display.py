@@ -201,6 +201,35 @@ def partition_report(report: PartitionReport, method: str, why: str) -> Renderab
     return Group(table, summary)
 
 
+def level_report(
+    levels: list[dict[str, Any]], complexity: float, setup: float, why: str
+) -> RenderableType:
+    """Return the report on the levels of multigrid.
+
+    `setup`: seconds of the whole set-up. `why`: what has kept it from coarser levels; "": nothing.
+    """
+    rows = [
+        (
+            str(k),
+            number(level["rows"]),
+            number(level["nnz"]),
+            f"{level['nnz'] / max(1, level['rows']):.1f}",
+            number(level["transfer_nnz"]) if level["transfer_nnz"] else "-",
+            size(level["bytes"]),
+        )
+        for k, level in enumerate(levels)
+    ]
+    names = ("level", "rows", "nonzeros", "per row", "prolongator", "memory")
+    solved = "solved by a dense inverse" if levels[-1]["inverted"] else f"smoothed: {why}"
+    summary = [
+        ("complexity", f"{complexity:.2f} (nonzeros of all levels over those of A)"),
+        ("memory", size(sum(level["bytes"] for level in levels))),
+        ("set-up", seconds(setup)),
+        ("last level", solved),
+    ]
+    return Group(columns(names, rows, "Multigrid"), pairs(summary))
+
+
 def info_report(name: str, facts: dict[str, Any], problem: str | None) -> RenderableType:
     """Return the report on a matrix from the facts of `info.matrix_info`.
 

@@ -41,6 +41,8 @@ INFO_EPILOG = """
   cpufree info A.mtx --pes 8
 
   cpufree info A.mtx --pes 8 --save-partition A.part.8
+
+  cpufree info A.mtx --pc amg
 """
 
 
@@ -92,10 +94,30 @@ def info(
         if save:
             save_partition(save, parts.part)
             paper.print(Text(f"  partition in {save}"))
+    if given["pc"] == "amg" and problem is None:
+        content["multigrid"] = show_levels(system, max(1, pes), partition, paper)
     if json:
         write_json(json, content)
     if problem is not None:
         raise typer.Exit(EXIT_INPUT)
+
+
+def show_levels(
+    system: CsrMatrix, pes: int, partition: PartitionLike, paper: Console
+) -> dict[str, Any]:
+    """Print the levels of multigrid of a matrix on the CPU; return them, ready for JSON."""
+    from cpufree.solvers.factors import complexity
+    from cpufree.solvers.solver import Solver
+
+    with Solver(system, pes=pes, partition=partition, engine="cpu_threads", pc="amg") as solver:
+        levels, why = solver.plan["levels"], solver.plan["coarsest_why"]
+        paper.print(display.level_report(levels, complexity(levels), solver.setup_seconds, why))
+        return {
+            "levels": levels,
+            "complexity": complexity(levels),
+            "setup_seconds": solver.setup_seconds,
+            "coarsest_why": why,
+        }
 
 
 CONVERT_EPILOG = """

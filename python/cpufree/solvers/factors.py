@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cpufree import options as schema
 from cpufree.engines import choices
 from cpufree.errors import InvalidInputError
-from cpufree.text import counted
+from cpufree.text import counted, number
 
 SET_UP = ("block_jacobi", "fsai", "amg")
 """Preconditioners that are set up along with the matrix."""
@@ -55,6 +55,11 @@ class PreconditionerChoice:
 
 def factor_facts(plan: Mapping[str, Any]) -> list[str]:
     """Return what there is to say of the factors of a layout, in sentences."""
+    if levels := plan.get("levels"):
+        rows = ", ".join(number(level["rows"]) for level in levels)
+        size = f"{complexity(levels):.2f} times the nonzeros of A"
+        memory = f"{sum(level['bytes'] for level in levels) / 1e6:.3g} MB"
+        return [f"amg: {counted(len(levels), 'level')} of {rows} rows, {size}, {memory}"]
     if plan.get("factors", "none") == "none":
         return []
     ratio = plan["factor_entries"] / max(1, sum(plan["nnz"]))
@@ -62,8 +67,19 @@ def factor_facts(plan: Mapping[str, Any]) -> list[str]:
     return [f"{plan['factors']}: factors have {size}, {plan['factor_bytes'] / 1e6:.3g} MB"]
 
 
+def complexity(levels: Sequence[Mapping[str, Any]]) -> float:
+    """Return the operator complexity: nonzeros of all levels of multigrid over those of A."""
+    return float(sum(level["nnz"] for level in levels) / max(1, levels[0]["nnz"]))
+
+
 def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
-    """Return a warning where A was found not to be positive definite."""
+    """Return a warning where a preconditioner is less than it should be."""
+    if why := plan.get("coarsest_why"):
+        last = counted(plan["levels"][-1]["rows"], "row")
+        return [
+            f"amg: the last level, of {last}, is smoothed and not solved, for {why}; "
+            "another preconditioner may be faster"
+        ]
     count = plan.get("factors_replaced", 0)
     if not count:
         return []

@@ -64,5 +64,6 @@ def result_of(
         disturbances=int(outcome["disturbances"]),
         gpus=layout.devices,
         device=layout.device_names,
+        levels=tuple(layout.plan.get("levels", ())) if options["pc"] == "amg" else (),
         tolerance=max(options["rtol"] * float(outcome["bnorm"]), options["atol"]),
     )

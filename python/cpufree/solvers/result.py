@@ -129,6 +129,9 @@ class Result:
     outside : float
         With `nullspace`: the norm of the part of b that lies in the null space, over that of b; of
         the worst column. No x gives that part, and residuals are those of the rest.
+    levels : tuple of dict
+        Of the preconditioner amg: rows, nnz, transfer_nnz (of the prolongator from the next level),
+        inverted (solved by a dense inverse) and bytes of each level, the first one that of A.
     columns : tuple of Result
         Of several right-hand sides, one for each, whose x is a view of that column; else empty.
 
@@ -166,6 +169,7 @@ class Result:
     device: str = ""
     tolerance: float = 0.0
     outside: float = 0.0
+    levels: tuple[dict[str, Any], ...] = ()
     columns: tuple[Result, ...] = ()
 
     def __bool__(self) -> bool:
@@ -217,7 +221,7 @@ class Result:
         names = (
             "converged reason info iterations residual true_residual relative_residual bnorm "
             "history history_stride method pc why engine pes blocks gpus device timings warnings "
-            "counts disturbances"
+            "counts disturbances levels"
         )
         content = {name: _plain(getattr(self, name)) for name in names.split()}
         if self.columns:

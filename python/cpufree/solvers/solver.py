@@ -209,7 +209,8 @@ class Solver:
         iterations), ring_slots (through which a matrix that does not stay is streamed),
         lanes_per_row (the most threads that share a row); factors ("block_jacobi", "fsai" or
         "none"), factor_entries and factor_bytes (of the preconditioner's factors, all PEs),
-        factors_replaced (rows or blocks of it that are Jacobi's).
+        factors_replaced (rows or blocks of it that are Jacobi's); levels (of multigrid, see
+        Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}
 
