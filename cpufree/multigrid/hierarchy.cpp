@@ -46,8 +46,10 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
     return "coarsening stalls: " + std::to_string(covered) + " rows make " +
            std::to_string(aggregates.count) + " aggregates";
   const auto diagonal = filtered_diagonal(a, constant, theta);
-  fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, theta,
-                                          largest_eigenvalue(a, diagonal, theta));
+  fine.lambda = largest_eigenvalue(a);
+  // Without weak entries the filtered matrix is the matrix.
+  const double filtered = has_weak(a, theta) ? largest_eigenvalue(a, diagonal, theta) : fine.lambda;
+  fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, theta, filtered);
   Level coarse;
   coarse.matrix = galerkin_product(a, fine.prolongator);
   const auto roots = inverse_roots(coarse.matrix);
@@ -93,8 +95,7 @@ Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owne
   const Level& last = h.levels.back();
   if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
     h.inverse = dense_inverse(last.matrix);
-  for (Level& level : h.levels)
-    if (&level != &last || h.inverse.empty()) level.lambda = largest_eigenvalue(level.matrix);
+  if (h.inverse.empty()) h.levels.back().lambda = largest_eigenvalue(h.levels.back().matrix);
   return h;
 }
 

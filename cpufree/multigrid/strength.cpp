@@ -60,6 +60,15 @@ StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>&
   return graph;
 }
 
+bool has_weak(const SparseMatrix& a, double theta) {
+  return sum_over_rows(a.rows(), [&](std::int32_t row) {
+           std::int64_t weak = 0;
+           for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+             weak += a.col[at(k)] != row && !is_strong(a.val[at(k)], theta) ? 1 : 0;
+           return static_cast<double>(weak);
+         }) > 0.0;
+}
+
 std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
                                       double theta) {
   std::vector<double> diagonal(at(a.rows()), 1.0);

@@ -23,6 +23,9 @@ inline bool is_strong(double value, double theta) { return value >= theta || val
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
                          double theta);
 
+// Whether there are entries beside the diagonal that are not strong.
+bool has_weak(const SparseMatrix& a, double theta);
+
 // The filtered matrix F (Vanek, Mandel & Brezina 1996): strong entries as they are, and a diagonal
 // that weak ones are added to, so that F `constant` = A `constant`. That diagonal is no less than
 // kLeastDiagonal, 1 being that of A: coarse operators have positive couplings, and without a bound

@@ -23,7 +23,7 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.factors import factor_facts, factor_warnings
+from cpufree.solvers.factors import factor_facts, factor_warnings, require_room
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 
@@ -129,6 +129,7 @@ def lay_out(
     tuning = dict(placement.tuning)
     if inspect:
         tuning["inspect"] = True
+    require_room(tuning, matrix.nnz)
     room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
     with nvshmem.starting(placement, room):
         if not isinstance(sharing, Sharing):

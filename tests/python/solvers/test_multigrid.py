@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from cli_runner import Run, runner
 
 import cpufree
-from cpufree import InvalidInputError, Solver, UnsupportedError
+from cpufree import InvalidInputError, OutOfMemoryError, Solver, UnsupportedError
 from cpufree.generate import generate
+from cpufree.solvers import factors
 
 A = generate("poisson2d", nx=70, ny=60)
 B = np.random.default_rng(3).standard_normal(4200)
@@ -91,6 +92,14 @@ def test_a_system_that_does_not_coarsen_is_solved_and_warned_of() -> None:
     assert result.converged
     assert len(result.levels) == 1
     assert any("is smoothed and not solved, for no row" in w for w in result.warnings)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(factors, "memory_limits", lambda *_: (10**9, 10**6))
+    with pytest.raises(OutOfMemoryError, match=r"0.001 GB are free: use another preconditioner"):
+        Solver(A, pc="amg")
 
 
 def test_a_solver_without_it_refuses_a_solve_with_it() -> None:
