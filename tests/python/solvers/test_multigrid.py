@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from cli_runner import Run, runner
 
 import cpufree
-from cpufree import InvalidInputError, OutOfMemoryError, Solver, UnsupportedError
+from cpufree import InvalidInputError, Solver, UnsupportedError
+from cpufree.errors import OutOfMemoryError
 from cpufree.generate import generate
 from cpufree.solvers import factors
 
