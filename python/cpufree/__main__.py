@@ -11,6 +11,11 @@ def main() -> None:
         import signal  # a launcher has held Ctrl-C back until now
 
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        from cpufree import cli
+
+        if sys.argv[1:2] and sys.argv[1] in cli.VERSION_WORDS:
+            print(cli.version_line())  # without what commands need, most of which is NumPy
+            return
         from cpufree.cli import timeline
 
         timeline.begin()

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from cpufree.cli import VERSION_WORDS, version_line
 from cpufree.cli.commands import explain
 from cpufree.cli.option_types import UsageError, usage_line
 from cpufree.cli.rank_commands import end_of_rank, silent_copies
@@ -31,9 +32,7 @@ EXIT_USAGE = 2
 def show_version(asked: bool) -> None:
     """Print the version and leave."""
     if asked:
-        import cpufree
-
-        print(f"cpufree {cpufree.__version__}")
+        print(version_line())
         raise typer.Exit
 
 
@@ -41,7 +40,7 @@ def top(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-V", callback=show_version, is_eager=True, help="Show the version."
+            *VERSION_WORDS, callback=show_version, is_eager=True, help="Show the version."
         ),
     ] = False,
 ) -> None:

@@ -43,6 +43,15 @@ def loaded(program: str, names: tuple[str, ...]) -> set[str]:
     return set(last[1:])
 
 
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version_is_told_without_what_commands_need(flag: str) -> None:
+    program = (
+        f"import sys; sys.argv = ['cpufree', '{flag}']\nimport cpufree.__main__ as m; m.main()"
+    )
+    others = ("numpy", "scipy", "rich", "typer", "cpufree.cli.app")
+    assert loaded(program, others) == set()
+
+
 def test_importing_the_package_loads_none_of_the_others() -> None:
     others = ("numpy", "scipy", "rich", "typer", "pymetis", "matplotlib", "cpufree._core")
     assert loaded("import cpufree", others) == set()
