@@ -101,7 +101,7 @@ def inspect_gpus() -> Section:
     findings.append(
         Finding("CUDA compiler", Status.OK, f"{nvcc}, release {release}")
         if nvcc
-        else Finding("CUDA compiler", Status.OPTIONAL, "no nvcc: builds the engine for GPUs")
+        else Finding("CUDA compiler", Status.OPTIONAL, "no nvcc: builds all GPU kernels in")
     )
     return Section("GPUs", findings)
 
@@ -115,12 +115,14 @@ def extension_findings() -> list[Finding]:
     except UnsupportedError:  # the section on engines tells
         return listed_by_driver()
     with_cuda = Finding("extension", Status.OK, "compiled with CUDA")
-    if not built:
-        with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", gpus.remedy(there))
     if not there:
+        listed = listed_by_driver()
+        if not built:  # which matters to those who have a GPU
+            hint = gpus.remedy(there) if listed[0].status is Status.OK else ""
+            with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", hint)
         why = Finding("GPUs in use", Status.NOTE, f"none: {gpus.absence(there)}")
         kernels = kernels_findings() if built else []
-        return [*listed_by_driver(), with_cuda, *kernels, why]
+        return [*listed, with_cuda, *kernels, why]
     usable = gpus.usable(there)
     return [*map(gpu_finding, there), with_cuda, *kernels_findings(), *peer_findings(usable)]
 

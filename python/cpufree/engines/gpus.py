@@ -116,7 +116,7 @@ def remedy(there: Sequence[Gpu]) -> str:
     if load_core().cuda_built():
         return "nvidia-smi shows what the driver sees, cpufree doctor what cpufree sees"
     return (
-        "with nvcc on the path, rebuild in the source tree: "
+        "where CUDA's runtime is installed, rebuild in the source tree: "
         "pip install . -C cmake.define.CPUFREE_CUDA=ON"
     )
 

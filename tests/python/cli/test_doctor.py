@@ -65,6 +65,16 @@ def test_gpus_are_listed_from_nvidia_smi_where_the_extension_has_no_cuda(
     assert doctor.healthy([section])
 
 
+def test_no_build_for_gpus_is_advised_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, machine: Machine
+) -> None:
+    machine(0, built=False, note="this build has no CUDA")
+    monkeypatch.setattr(doctor, "run_tool", lambda command: None)
+    findings = found(doctor.inspect_gpus())
+    assert findings["extension"].detail == "compiled without CUDA"
+    assert findings["extension"].hint == ""
+
+
 def test_gpus_are_listed_with_memory_and_compute_capability(
     machine: Machine,
 ) -> None:
