@@ -94,6 +94,7 @@ PYTHON_BASE = {
     "device_arrays",
     "output_file",
     "arguments",
+    "calls",
     "docstrings",
     "log",
     "summary",

@@ -18,6 +18,10 @@ class InvalidInputError(CpufreeError, ValueError):
     """The caller's data or options are wrong."""
 
 
+class UnknownOptionError(InvalidInputError, TypeError):
+    """A function was given an option that it does not have; the message names those it has."""
+
+
 class MatrixError(InvalidInputError):
     """A matrix cannot be used. `row` and `column` say where, None when it is no single entry."""
 

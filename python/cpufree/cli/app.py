@@ -19,12 +19,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from cpufree.calls import debugging
 from cpufree.cli import VERSION_WORDS, version_line
 from cpufree.cli.commands import explain
 from cpufree.cli.option_types import UsageError, usage_line
 from cpufree.cli.rank_commands import end_of_rank, silent_copies
-from cpufree.env import Env
-from cpufree.errors import CpufreeError
 
 EXIT_USAGE = 2
 
@@ -218,11 +217,3 @@ def tell(kind: str, message: str, style: str) -> None:
     """Print a warning or an error on stderr, in one line."""
     line = Text.assemble((f"cpufree: {kind}: ", style), " ".join(message.split()))
     Console(stderr=True, soft_wrap=True, highlight=False).print(line)
-
-
-def debugging() -> bool:
-    """Return whether the user asked for tracebacks with CPUFREE_LOG=debug."""
-    try:
-        return Env.read().log == "debug"
-    except CpufreeError:  # a wrong variable is what the error at hand may be about
-        return False

@@ -14,6 +14,7 @@ from cpufree.arguments import (
     Preconditioner,
     VectorLike,
 )
+from cpufree.calls import public
 from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
@@ -24,6 +25,7 @@ from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
 
 
+@public
 @with_parameters
 def solve(
     A: MatrixLike,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines.choices import integer, real
@@ -33,6 +35,7 @@ from cpufree.solvers.watched_cg import goal_of, watched_cg
 JACOBI_TOLERANCE = 1e-6
 
 
+@public
 @with_parameters
 def cg(
     A: MatrixLike,
@@ -55,10 +58,13 @@ def cg(
     gpus: Gpus = "auto",
     reorder: Order = "auto",
     partition: PartitionLike = "auto",
+    partition_cache: str | os.PathLike[str] | None = None,
     check: bool = True,
     time_limit: float | None = None,
     wait_limit: float | None = None,
     progress: ProgressLike = None,
+    replace_every: int = 50,
+    chebyshev_degree: int = 4,
 ) -> tuple[Any, int]:
     """Solve A x = b by conjugate gradients, with the signature of SciPy's `cg`.
 
@@ -79,8 +85,8 @@ def cg(
         Called as callback(xk) after each iteration.
     pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    {nullspace, pc_level, pc_block, method, engine, gpus, pes, blocks, partition, reorder, check}
-    {time_limit, wait_limit, progress}
+    {nullspace, pc_level, pc_block, method, engine, gpus, pes, blocks, partition, partition_cache}
+    {reorder, check, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
 
     Returns
     -------
@@ -133,6 +139,7 @@ def cg(
         "gpus": gpus,
         "reorder": reorder,
         "partition": partition,
+        "partition_cache": partition_cache,
         "time_limit": time_limit,
         "wait_limit": wait_limit,
         "nullspace": nullspace,
@@ -150,6 +157,7 @@ def cg(
         return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
     extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
     extras |= {"pc_level": pc_level, "pc_block": pc_block}
+    extras |= {"replace_every": replace_every, "chebyshev_degree": chebyshev_degree}
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 
 
@@ -170,9 +178,9 @@ def device_cg(A: Any, b: Any, progress: ProgressLike, **options: Any) -> tuple[A
     if watch.interrupted:
         raise KeyboardInterrupt
     if not result.converged and result.reason is not Reason.DIVERGED_ITS:
-        warn(f"not converged: {result.reason}, {result.reason.meaning}", stacklevel=4)
+        warn(f"not converged: {result.reason}, {result.reason.meaning}", stacklevel=5)
     for note in result.warnings:
-        warn(note, stacklevel=4)
+        warn(note, stacklevel=5)
     return result.x.reshape(-1), result.info
 
 
@@ -272,7 +280,7 @@ def host_cg(
     if M is not None and tuple(M.shape) != tuple(A.shape):
         raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
     right, guess = host_vectors(A, b, x0)
-    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=4)
+    warn(f"SciPy's cg, driven by the host, solves this: {why}", stacklevel=5)
     norm = residual_norm(A, matrix, right, how)
     x, iterations, reason, left = watched_cg(
         A, right, guess, M, callback, norm_of_residual=norm, **how
@@ -281,7 +289,7 @@ def host_cg(
         return x, 0
     if reason is not Reason.DIVERGED_ITS:
         what = f"{reason}, {reason.meaning}; b - A x has norm {left:.3g}"
-        warn(f"not converged: {what}", stacklevel=4)
+        warn(f"not converged: {what}", stacklevel=5)
     return x, max(1, iterations)
 
 

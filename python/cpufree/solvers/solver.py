@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,13 @@ from cpufree.arguments import (
     Preconditioner,
     VectorLike,
 )
+from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.watch import ProgressLike, Watch
-from cpufree.errors import CpufreeError
+from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving
@@ -93,6 +94,7 @@ class Solver:
     True
     """
 
+    @public
     def __init__(
         self,
         A: MatrixLike,
@@ -147,6 +149,7 @@ class Solver:
         """What they are, such as "4 × NVIDIA H200"."""
         return self._matrix.layout.device_names
 
+    @public
     def update(self, A: MatrixLike) -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
 
@@ -255,6 +258,7 @@ class Solver:
         """Seconds that the set-up took, or the last update."""
         return self._matrix.setup_timings["setup"]
 
+    @public
     @with_parameters
     def solve(
         self,
@@ -362,6 +366,12 @@ class Solver:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedError(
+            "a Solver cannot be pickled or copied: it holds threads, and memory of GPUs. Send A "
+            "instead, and make a Solver of it in each process"
+        )
 
     def __repr__(self) -> str:
         return summary.as_text(*self._summary())

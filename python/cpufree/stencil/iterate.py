@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cpufree import device_arrays
 from cpufree import options as schema
 from cpufree.arguments import Count, Engine, Gpus
+from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.distributed import Team
 from cpufree.docstrings import with_parameters
@@ -42,6 +43,7 @@ from cpufree.stencil.work import GridWork
 from cpufree.text import counted
 
 
+@public
 @with_parameters
 def jacobi(
     u0: GridLike,
