@@ -44,11 +44,28 @@ class DiagonalError(MatrixError):
 
 
 class FileFormatError(InvalidInputError):
-    """The file `path` is missing, unreadable, damaged, or in a format not known here."""
+    """The file `path` is damaged, in a format not known here, or of the two kinds below."""
 
     def __init__(self, message: str, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__(message)
         self.path = path
+
+
+class UnreadableFileError(FileFormatError, OSError):
+    """The file `path` cannot be read, whatever it holds: the system refuses it."""
+
+
+class MissingFileError(UnreadableFileError, FileNotFoundError):
+    """There is no file `path`."""
+
+
+def unreadable(message: str, path: str | os.PathLike[str], cause: Exception) -> FileFormatError:
+    """Return the error for a file that cannot be read, by what the system, or a reader, said."""
+    if isinstance(cause, FileNotFoundError):
+        return MissingFileError(message, path)
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return UnreadableFileError(message, path)
+    return FileFormatError(message, path)
 
 
 class VectorError(InvalidInputError):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
+from paths import ROOT
 
+import cpufree
 from cpufree import errors
 from cpufree.errors import (
     CpufreeError,
@@ -14,11 +17,14 @@ from cpufree.errors import (
     FileFormatError,
     InvalidInputError,
     MatrixError,
+    MissingFileError,
     NonFiniteError,
     NotEnoughGpusError,
     NotSymmetricError,
     OutOfMemoryError,
     RankFailedError,
+    UnknownOptionError,
+    UnreadableFileError,
     UnsupportedError,
     VectorError,
     WaitTimeoutError,
@@ -32,7 +38,7 @@ ALL = [
 
 
 def test_the_module_holds_the_whole_tree() -> None:
-    assert len(ALL) == 18
+    assert len(ALL) == 20
 
 
 @pytest.mark.parametrize("error", ALL)
@@ -55,6 +61,11 @@ def test_every_error_can_be_made_from_a_message_alone(error: type[Exception]) ->
         (NonFiniteError, MatrixError),
         (DiagonalError, MatrixError),
         (FileFormatError, InvalidInputError),
+        (UnknownOptionError, TypeError),
+        (UnreadableFileError, FileFormatError),
+        (UnreadableFileError, OSError),
+        (MissingFileError, UnreadableFileError),
+        (MissingFileError, FileNotFoundError),
         (VectorError, InvalidInputError),
         (WaitTimeoutError, EngineError),
         (RankFailedError, EngineError),
@@ -90,3 +101,30 @@ def test_warnings_can_be_filtered_by_category() -> None:
         import warnings
 
         warnings.warn("x", errors.CpufreeWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize("name", ["A.mtx", "A.npz", "A.cpufree"])
+def test_missing_file_is_an_error_of_the_system_too(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file") as missing:
+        cpufree.load_matrix(tmp_path / name)
+    assert isinstance(missing.value, FileFormatError)
+    assert missing.value.path == tmp_path / name
+
+
+def test_damaged_file_is_no_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "A.npz").write_text("no archive")
+    with pytest.raises(FileFormatError) as damaged:
+        cpufree.load_matrix(tmp_path / "A.npz")
+    assert not isinstance(damaged.value, OSError)
+
+
+def test_errors_of_files_show_the_message_alone() -> None:
+    error = MissingFileError("A.mtx: no such file", "A.mtx")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.path) == (str(error), "A.mtx") == ("A.mtx: no such file", "A.mtx")
+
+
+def test_table_of_errors_names_all_of_them() -> None:
+    text = (ROOT / "docs/api.md").read_text().partition("## Errors")[2]
+    kinds = ALL[1:]  # all but the root
+    assert [one.__name__ for one in kinds if f"`{one.__name__}`" not in text] == []

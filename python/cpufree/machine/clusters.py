@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.errors import FileFormatError, InvalidInputError, unreadable
 from cpufree.machine.cluster_fields import FIELDS, TOPOLOGIES, UNITS
 from cpufree.text import meant
 
@@ -97,7 +97,7 @@ def read_cluster(path: PathLike) -> Cluster:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}", path) from error
+        raise unreadable(f"{path}: cannot be read: {error.strerror}", path, error) from error
     except ValueError as error:
         raise FileFormatError(f"{path}: not JSON: {error}; was it cut short?", path) from error
     return parse_cluster(content, path)

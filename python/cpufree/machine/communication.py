@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.errors import FileFormatError, InvalidInputError, unreadable
 from cpufree.output_file import write_text
 from cpufree.text import meant
 
@@ -144,7 +144,7 @@ def read_communication(path: PathLike) -> Communication:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}", path) from error
+        raise unreadable(f"{path}: cannot be read: {error.strerror}", path, error) from error
     except ValueError as error:
         raise FileFormatError(f"{path}: not JSON: {error}; was it cut short?", path) from error
     top = _Field(path, "", content)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.errors import FileFormatError, InvalidInputError, unreadable
 from cpufree.machine import Machine, of_gpu
 from cpufree.model.solve import METHODS, SystemFacts, solve_seconds
 
@@ -183,7 +183,7 @@ def record_lines(path: PathLike) -> Iterator[Any]:
         text = Path(path).read_text(encoding="utf-8")
         yield from (json.loads(line) for line in text.splitlines())
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}", path) from error
+        raise unreadable(f"{path}: cannot be read: {error.strerror}", path, error) from error
     except ValueError as error:
         raise FileFormatError(f"{path}: not a record in JSON lines: {error}", path) from error
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cpufree.errors import FileFormatError
+from cpufree.errors import FileFormatError, unreadable
 from cpufree.output_file import write_text
 
 FORMAT = "cpufree samples"
@@ -166,7 +166,7 @@ def read_samples(path: PathLike) -> Samples:
         text = content.decode()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
+        raise unreadable(f"{path}: cannot be read: {why}", path, error) from error
     lines = text.splitlines()
     if not lines:
         raise FileFormatError(f"{path}: it is empty; write it with cpufree model measure", path)

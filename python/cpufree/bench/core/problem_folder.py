@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.errors import FileFormatError
+from cpufree.errors import unreadable
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def _read(file: Path) -> Any:
     try:
         return np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise FileFormatError(f"{file} cannot be read: {error}", file) from None
+        raise unreadable(f"{file} cannot be read: {error}", file, error) from None
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from cpufree.bench.core import file_lock
-from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.errors import FileFormatError, InvalidInputError, unreadable
 
 SCHEMA = 1
 BENCHMARKS = ("cg", "stencil", "time")
@@ -49,7 +49,7 @@ def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}", path) from None
+        raise unreadable(f"{path}: cannot be read: {error.strerror}", path, error) from None
     pieces = raw.split(b"\n")
     for number, piece in enumerate(pieces[:-1], 1):  # what follows the last newline was cut off
         try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError
+from cpufree.errors import CpufreeError, FileFormatError, OutOfMemoryError, unreadable
 
 PathLike = str | os.PathLike[str]
 
@@ -68,7 +68,7 @@ def regular_file(path: PathLike, hint: Callable[[str], str] = lambda name: "") -
         alike = [end for end in (".gz", ".bz2") if os.path.exists(f"{file}{end}")]
         advice = f"; there is {file.name}{alike[0]}" if alike else hint(os.fsdecode(path))
         why = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-        raise FileFormatError(f"{path}: {why}{advice}", path) from None
+        raise unreadable(f"{path}: {why}{advice}", path, error) from None
     if stat.S_ISDIR(status.st_mode):
         raise FileFormatError(f"{path}: is a directory; name a file in it", path)
     if not stat.S_ISREG(status.st_mode):
@@ -129,7 +129,7 @@ def reading(path: Path, suffix: str) -> Iterator[None]:
         raise
     except OSError as error:
         why = error.strerror or f"damaged: {error}"
-        raise FileFormatError(f"{path}: cannot be read: {why}", path) from error
+        raise unreadable(f"{path}: cannot be read: {why}", path, error) from error
     except EOFError as error:
         raise FileFormatError(f"{path}: truncated: {error}", path) from error
     except Exception as error:  # the readers promise no particular set
