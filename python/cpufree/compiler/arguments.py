@@ -285,6 +285,7 @@ class _Returned:
             return items if result.is_list else tuple(items)
         if isinstance(result, ScalarValue):
             return _number(result, self.scalars)
+        assert isinstance(result, ArrayValue)
         if result.unless and not self.scalars[result.unless[0]]:
             return self.value(result.unless[1])
         if id(result) not in self.views:

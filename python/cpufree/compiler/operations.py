@@ -127,6 +127,7 @@ _PURE = [
     "mean",
     "any",
     "all",
+    "count_nonzero",
     "dot",
     "where",
     "clip",

@@ -21,7 +21,7 @@ _USUAL = 250  # programs of a feature that are interpreted
 _TOGETHER = 50
 # What is compiled with optimisation: where a compiler may see more in a text than Python does.
 _COMPILED = {
-    "-O0": ("names", "aliases", "order", "types", "errors", "odd", "rings"),
+    "-O0": ("names", "aliases", "order", "types", "errors", "odd", "rings", "chosen"),
     "-O1": ("rings", "special", "types"),
 }
 

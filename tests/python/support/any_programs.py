@@ -8,6 +8,7 @@ from typing import Any
 
 from any_program import Case
 from any_program_aliases import write_aliases
+from any_program_chosen import write_chosen
 from any_program_errors import write_errors
 from any_program_names import write_names
 from any_program_odd import write_odd
@@ -25,6 +26,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "errors": write_errors,
     "odd": write_odd,
     "rings": write_rings,
+    "chosen": write_chosen,
     "outside": write_outside,
 }
 BROKEN = ("errors", "odd", "outside")

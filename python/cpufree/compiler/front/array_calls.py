@@ -21,8 +21,9 @@ from cpufree.compiler.front.call import (
     same_kind,
     stored_type,
 )
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
-from cpufree.compiler.operations import stored
+from cpufree.compiler.front.masks import filled
+from cpufree.compiler.front.values import ArrayValue, Host, Masked, ScalarValue, TupleValue, Value
+from cpufree.compiler.operations import python_kind, stored
 
 
 def reduction(op: str) -> Callable[[Call], Value]:
@@ -31,7 +32,8 @@ def reduction(op: str) -> Callable[[Call], Value]:
     def handle(c: Call) -> Value:
         if on_host(c):
             return beforehand(c)
-        operand = c.operand()
+        given = c.args[0] if c.args else None
+        operand = given if isinstance(given, Masked) else c.operand()
         c.args = c.args[:1] + [a for a in c.args[1:] if not _none(a)]
         if c.take("keepdims", 9, False) is not False:
             c.fail("keepdims keeps axes of a reduction along some", "leave keepdims out")
@@ -43,9 +45,52 @@ def reduction(op: str) -> Callable[[Call], Value]:
                     "reduce over all points: np.sum(a)",
                 )
         c.done(1)
+        if isinstance(operand, Masked):
+            return _of_chosen(c, op, operand)
         return reduced(c, op, operand)
 
     return handle
+
+
+def _of_chosen(c: Call, op: str, chosen: Masked) -> ScalarValue:
+    """Return a reduction of the points that a mask chooses."""
+    if op in ("max", "min"):
+        c.fail(
+            f"np.{op} of points that a mask chooses, of which there may be none",
+            f"write np.{op}(np.where(mask, u, b)) with a number b for the others",
+        )
+    if op in ("any", "all"):
+        array = chosen.array
+        test = ir.Op("not_equal", (array.expr, ir.Literal(0, array.type)), "bool")
+        truth = Masked(ArrayValue(test, array.shape, "bool"), chosen.mask)
+        return reduced(c, op, filled(truth, op == "all"))
+    if op == "mean":
+        kind = chosen.array.type
+        total = reduced(c, "sum", filled(chosen, 0)) if kind.startswith("float") else None
+        if total is None:
+            array = chosen.array
+            wide = ArrayValue(c.e.builder.cast(array.expr, "float64"), array.shape, "float64")
+            total = reduced(c, "sum", filled(Masked(wide, chosen.mask), 0))
+        points = c.e.builder.cast(reduced(c, "sum", chosen.mask).expr, total.expr.type)
+        return ScalarValue(ir.Op("divide", (total.expr, points), total.expr.type), total.kind)
+    return reduced(c, op, filled(chosen, 0))
+
+
+def count(c: Call) -> Value:
+    """np.count_nonzero of all points."""
+    if on_host(c):
+        return beforehand(c)
+    c.done(1)
+    given = c.args[0] if c.args else None
+    operand = filled(given, 0) if isinstance(given, Masked) else c.operand()
+    kind = python_kind(np.count_nonzero(np.ones(1)))
+    assert kind is not None
+    test = c.e.builder.elementwise(c.node, "not_equal", [operand, _ZERO])
+    total = reduced(c, "sum", test)
+    return ScalarValue(c.e.builder.cast(total.expr, stored(kind)), kind)
+
+
+_ZERO = ScalarValue(ir.Literal(0, "int64"), "int")
 
 
 def _none(value: Value) -> bool:

@@ -15,8 +15,16 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import fitting, kinds, values
 from cpufree.compiler.front.distribution import check_distribution
+from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.source import Source
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    Masked,
+    ScalarValue,
+    TupleValue,
+    Value,
+)
 from cpufree.compiler.operations import (
     UFUNCS,
     Kind,
@@ -176,14 +184,14 @@ class Builder:
         """Return a value as an operand of an operation."""
         if isinstance(value, ScalarValue | ArrayValue):
             return value
-        if isinstance(value, TupleValue):
-            self.fail(node, "a tuple or list is no operand here", "write an array or a number")
+        if not isinstance(value, Host):
+            fail_as_array(self, node, value)
         if isinstance(value.value, np.ndarray) and value.value.ndim > 0:
             return self.constant(node, value)
         number: Any = value.value[()] if isinstance(value.value, np.ndarray) else value.value
         kind = python_kind(number)
         if kind is None or stored(kind) not in ir.TYPES:
-            self.fail_as_array(node, value)
+            fail_as_array(self, node, value)
         if kind == "int" and not -(2**63) <= number < 2**63:
             self.fail(node, f"{number} does not fit in 64 bits", "write a smaller number")
         if value.literal:
@@ -193,16 +201,6 @@ class Builder:
             self._names[id(value)] = value, self.fresh(f"s{len(self.scalars)}")
             self.scalars[self._names[id(value)][1]] = stored(kind), number
         return ScalarValue(ir.Scalar(self._names[id(value)][1], stored(kind)), kind)
-
-    def fail_as_array(self, node: ast.AST, host: Host) -> NoReturn:
-        """Refuse an object in the place of an array."""
-        kind, name = type(host.value), host.text or "this"
-        advice = "write an array or a number"
-        if isinstance(host.value, np.ndarray):  # without dimensions
-            advice = f"pass {name}.item(), or an array of one point"
-        elif issubclass(kind, list | tuple) or hasattr(kind, "__array__"):
-            advice = f"pass np.array({name})" if host.text else "make it an array: np.array(...)"
-        self.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
 
     def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
         """Return an expression converted to a type."""
@@ -345,6 +343,8 @@ class Builder:
 
     def kept(self, node: ast.AST, value: Value, name: str) -> Value:
         """Return a value that stays what it is now, whatever is written later; views are views."""
+        if isinstance(value, Masked):
+            fail_as_array(self, node, value)
         if isinstance(value, TupleValue):
             items = tuple(self.kept(node, item, name) for item in value.items)
             same = all(map(operator.is_, items, value.items))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, python_numbers, values
-from cpufree.compiler.front.array_calls import copy, copyto, create, norm, reduction
+from cpufree.compiler.front import fitting, masks, python_numbers, values
+from cpufree.compiler.front.array_calls import copy, copyto, count, create, norm, reduction
 from cpufree.compiler.front.call import (
     Call,
     beforehand,
@@ -23,7 +23,15 @@ from cpufree.compiler.front.call import (
     stored_type,
 )
 from cpufree.compiler.front.protocols import Evaluates
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    Masked,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+)
 from cpufree.compiler.operations import MATH, UFUNCS, WEAK, kinds_of, stored
 from cpufree.text import counted
 
@@ -42,7 +50,7 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
         owner = e.eval(node.func.value, scope)
         if isinstance(owner, Host) and isinstance(owner.value, np.ndarray) and owner.value.ndim:
             owner = e.builder.constant(node, owner)
-        if isinstance(owner, ArrayValue | ScalarValue):
+        if isinstance(owner, ArrayValue | ScalarValue | Masked):
             return _method(e, node, scope, owner)
     function = e.eval(node.func, scope)
     if not isinstance(function, Host):
@@ -50,14 +58,47 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     made = Call(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
         return e.call_program(node, function.value, made.args, made.keywords, scope)
-    handler = _handler(function.value)
+    return _through_masks(made, lambda: _of_function(made))
+
+
+def _of_function(c: Call) -> Value:
+    handler = _handler(c.function)
     if handler is not None:
-        return handler(made)
-    if function.value in _UFUNC_NAMES:
-        return _ufunc(made)
-    if function.value in _MATH:
-        return _math(made)
-    return beforehand(made)
+        return handler(c)
+    if c.function in _UFUNC_NAMES:
+        return _ufunc(c)
+    if c.function in _MATH:
+        return _math(c)
+    return beforehand(c)
+
+
+def _through_masks(c: Call, handle: Callable[[], Value]) -> Value:
+    """Return what a call gives, of points that a mask chooses where those are among its arguments.
+
+    Functions of each point alone are computed at all points.
+    """
+    given = [*c.args, *c.keywords.values()]
+    if not (masks.has_masks(given) and _is_pointwise(c.function)):
+        return handle()
+    name = _UFUNC_NAMES.get(c.function)
+    if name and ("out" in c.keywords or len(c.args) > UFUNCS[name].nin):
+        c.fail("out beside points that a mask chooses", "write u[mask] = ...")
+    if c.function is np.power:
+        masks.check_power(c.e.builder, c.node, c.args)
+
+    def compute(plain: list[Value]) -> Value:
+        names, count = list(c.keywords), len(c.args)
+        c.args, c.keywords = plain[:count], dict(zip(names, plain[count:], strict=True))
+        return handle()
+
+    return masks.pointwise(c.e.builder, c.node, given, compute)
+
+
+def _is_pointwise(function: Any) -> bool:
+    try:
+        return function in _UFUNC_NAMES or function in _POINTWISE
+    except TypeError:  # not hashable: none of ours
+        return False
 
 
 def _handler(function: Any) -> Callable[[Call], Value] | None:
@@ -263,6 +304,11 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         )
     c = Call(e, node, scope, name)
     c.args.insert(0, owner)
+    return _through_masks(c, lambda: _of_method(c, name))
+
+
+def _of_method(c: Call, name: str) -> Value:
+    e, node = c.e, c.node
     if name in ("item", "fill"):
         c.done(1 if name == "item" else 2)
     if name == "copy":
@@ -294,12 +340,15 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
     return reduction(name)(c)
 
 
+# Functions, and names of methods, of each point alone.
+_POINTWISE = (np.where, np.clip, np.copy, abs, "astype", "copy", *_TYPES)
+
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
-    np.linalg.norm: norm,
+    np.linalg.norm: norm, np.count_nonzero: count,
     **{dtype: _convert_number for dtype in _TYPES},
     **{f: create for f in (np.zeros, np.ones, np.empty, np.full)},
     **{f: create for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},

@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, kinds
+from cpufree.compiler.front import fitting, kinds, masks
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    Masked,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+)
 from cpufree.compiler.operations import COMPARE, UNARY, kinds_of, stored
 
 _HOST_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
@@ -44,6 +52,10 @@ class Conditions:
             return Host(not value.items, literal=True)
         if is_plain(value):
             return self.on_host(node, _HOST_UNARY[type(node.op)], value)
+        if isinstance(value, Masked) and not negates:
+            return masks.pointwise(
+                self.builder, node, [value], lambda o: self._unary(node, UNARY[type(node.op)], o[0])
+            )
         operand = self.builder.operand(node, value)
         if isinstance(node.op, ast.Not) and isinstance(operand, ArrayValue):
             self.builder.fail(
@@ -53,7 +65,10 @@ class Conditions:
             )
         if negates:
             return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
-        name = UNARY[type(node.op)]
+        return self._unary(node, UNARY[type(node.op)], operand)
+
+    def _unary(self, node: ast.AST, name: str, value: Value) -> Value:
+        operand = self.builder.operand(node, value)
         if isinstance(operand, ScalarValue):
             return self._of_scalars(node, name, [operand])
         return self.builder.elementwise(node, name, [operand])
@@ -108,8 +123,16 @@ class Conditions:
             self.builder.fail(
                 node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"
             )
-        operands = [self.builder.operand(node, left), self.builder.operand(node, right)]
-        return fitting.compare(self.builder, node, COMPARE[type(op)], operands)
+        name = COMPARE[type(op)]
+        if masks.has_masks([left, right]):
+            return masks.pointwise(
+                self.builder, node, [left, right], lambda o: self._compared(node, name, o)
+            )
+        return self._compared(node, name, [left, right])
+
+    def _compared(self, node: ast.AST, name: str, parts: list[Value]) -> Value:
+        operands = [self.builder.operand(node, part) for part in parts]
+        return fitting.compare(self.builder, node, name, operands)
 
     def test(self, node: ast.expr, scope: Scope) -> Value:
         """Return something of the truth of an expression."""

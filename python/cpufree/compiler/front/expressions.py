@@ -10,12 +10,20 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, python_numbers, values
+from cpufree.compiler.front import calls, masks, python_numbers, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
 from cpufree.compiler.front.large import too_large
 from cpufree.compiler.front.parts import Parts
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, TupleValue, Value
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    Masked,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+)
 from cpufree.compiler.operations import BINARY, WEAK, Kind, kinds_of
 
 _HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -145,6 +153,12 @@ class Expressions(Conditions, Parts):
                 return Host(found, text=value.text and f"{value.text}.{node.attr}")
             except AttributeError as error:
                 self.builder.fail(node, str(error), "correct the name")
+        if isinstance(value, Masked):
+            self.builder.fail(
+                node,
+                f"the attribute {node.attr} of points that are chosen by a mask",
+                "count them with np.count_nonzero(mask)",
+            )
         if isinstance(value, TupleValue):
             what = "list" if value.is_list else "tuple"
             self.builder.fail(
@@ -167,6 +181,12 @@ class Expressions(Conditions, Parts):
         """Return what an operator gives."""
         if is_plain(left) and is_plain(right):
             return self.on_host(node, _HOST_BINARY.get(op), left, right)
+        if masks.has_masks([left, right]):
+            if op is ast.Pow:
+                masks.check_power(self.builder, node, [right])
+            return masks.pointwise(
+                self.builder, node, [left, right], lambda o: self.binary(node, op, *o)
+            )
         if isinstance(left, TupleValue) or isinstance(right, TupleValue):
             return self._of_tuples(node, op, left, right)
         if op not in BINARY:
@@ -253,6 +273,8 @@ class Expressions(Conditions, Parts):
 
 def _depends(value: Value, written: set[str]) -> bool:
     """Return whether a value is another one once fields have been written: views are views."""
+    if isinstance(value, Masked):
+        return bool(written & (fields_read(value.array.expr) | fields_read(value.mask.expr)))
     if isinstance(value, Host | TupleValue) or (isinstance(value, ArrayValue) and value.is_view):
         return False
     return bool(written & fields_read(value.expr))

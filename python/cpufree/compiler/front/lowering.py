@@ -12,15 +12,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import call, loops, regions, values
+from cpufree.compiler.front import call, loops, masks, regions, values
 from cpufree.compiler.front.builder import Builder, RankGrew
 from cpufree.compiler.front.expressions import Expressions
 from cpufree.compiler.front.meeting import without_joins
+from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.protocols import Returned
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
+    Masked,
     ScalarValue,
     Scope,
     TupleValue,
@@ -189,6 +191,9 @@ class _Lowering:
             start = len(self.builder.out)
             view = self._view(target)
             ((_, value),) = self.expressions.settled(target, [(start, value)])
+            if isinstance(view, Masked):
+                masks.assign(self.builder, target, view, value)
+                return
             self.builder.assign(target, view, self.builder.operand(target, value))
         else:
             self.builder.fail(target, "this target is not taken", "assign to a name or a slice")
@@ -202,16 +207,16 @@ class _Lowering:
         for name, item in zip(target.elts, items, strict=True):
             self.assign(name, item)
 
-    def _view(self, target: ast.Subscript) -> ArrayValue:
+    def _view(self, target: ast.Subscript) -> ArrayValue | Masked:
         base = self.readable(target, self.eval(target.value))
         if isinstance(base, Host):
-            self.builder.fail_as_array(target, base)
+            fail_as_array(self.builder, target, base)
         if not isinstance(base, ArrayValue) or not base.is_view:
             self.builder.fail(
                 target, "this is no array that can be written", "write into an array or a slice"
             )
         view = self.expressions.part(target, base, self.scope, to_write=True)
-        if not isinstance(view, ArrayValue):
+        if not isinstance(view, ArrayValue | Masked):
             self.builder.fail(
                 target, "this index moves with a value of the run", "write all rows at once"
             )
@@ -253,7 +258,13 @@ class _Lowering:
                 operand = values.sliced(operand, [0] * len(operand.shape))
             self.builder.assign(node, target, operand)
             return
+        if isinstance(target, Masked):
+            ((_, target),) = self.expressions.settled(node, [(start, target)])
         result = self.expressions.binary(node, type(node.op), target, value)
+        if isinstance(target, Masked) and isinstance(result, Masked):
+            call.same_kind(self.expressions, node, result.array.type, target.array.type)
+            masks.assign(self.builder, node, target, result)
+            return
         if not isinstance(target, ArrayValue):
             self.assign(node.target, result)
             return

@@ -299,4 +299,5 @@ def _words(value: Value) -> str:
         return "a list" if value.is_list else "a tuple"
     if isinstance(value, ScalarValue):
         return kinds.words(value.kind)
+    assert isinstance(value, ArrayValue)
     return f"an array of shape {value.shape}" if not value.is_part else "a part of an array"

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import values
+from cpufree.compiler.front import masks, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
+    Masked,
     ScalarValue,
     Scope,
     TupleValue,
@@ -45,7 +47,7 @@ class Parts:
             return self._item(node, base, self.host(node.slice, scope, "this index"))
         if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
             if isinstance(base.value, list | tuple) and _has_slice(node.slice):
-                self.builder.fail_as_array(node, base)
+                fail_as_array(self.builder, node, base)
             key = Host(self.host(node.slice, scope, "this index"), literal=True)
             item = self.on_host(node, operator.getitem, base, key)
             text = base.text and f"{base.text}[{key.value!r}]"
@@ -64,7 +66,7 @@ class Parts:
 
     def part(
         self, node: ast.Subscript, array: ArrayValue, scope: Scope, to_write: bool = False
-    ) -> ArrayValue | ScalarValue:
+    ) -> ArrayValue | ScalarValue | Masked:
         """Return the part of an array that an index says; `to_write`: of one point, too, a view."""
         start = len(self.builder.out)
         found: list[tuple[ast.expr, Value]] = []
@@ -75,19 +77,27 @@ class Parts:
             found += [(item, part) for part in parts]
         index: list[Any] = []
         for item, value in found:
+            if masks.is_mask(value):
+                index.append(self.builder.operand(item, value))
+                continue
             one = self._index(item, array, value, len(found))
             if isinstance(one, ScalarValue):
                 return one
-            if one is Ellipsis and Ellipsis in index:
+            if one is Ellipsis and any(i is Ellipsis for i in index):
                 self.builder.fail(node, "an index has one ellipsis at most", "write : instead")
             index.append(one)
-        if Ellipsis in index:
-            at = index.index(Ellipsis)
-            given = sum(one is not None for one in index) - 1
+        if any(i is Ellipsis for i in index):
+            at = next(k for k, i in enumerate(index) if i is Ellipsis)
+            given = sum(_axes_of(one) for one in index) - 1
             index[at : at + 1] = [slice(None)] * (len(array.shape) - given)
         ((_, settled),) = self.settled(node, [(start, array)])
         assert isinstance(settled, ArrayValue)
+        chosen_by = [i for i in index if isinstance(i, ArrayValue)]
+        if len(chosen_by) > 1:
+            self.builder.fail(node, "an index has one mask at most", "join them with &")
         try:
+            if chosen_by:
+                return masks.chosen(self.builder, node, settled, index, chosen_by[0])
             result = values.sliced(settled, index)
         except values.OutOfRange as error:
             self.builder.fail(node, str(error), "correct the index")
@@ -158,6 +168,11 @@ class Parts:
             self.builder.fail(node, "an index into a slice", "index the array itself")
         element = ir.Element(f.name, self.builder.cast(index.expr, "int64"), f.type)
         return ScalarValue(element, f.type)
+
+
+def _axes_of(item: Any) -> int:
+    """Return how many axes an item of an index stands for; an ellipsis counts as one."""
+    return len(item.shape) if isinstance(item, ArrayValue) else int(item is not None)
 
 
 def _has_slice(index: ast.expr) -> bool:

@@ -67,7 +67,15 @@ class TupleValue:
     is_list: bool = False
 
 
-Value: TypeAlias = "Host | ScalarValue | ArrayValue | TupleValue"
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """The points of an array where a mask of its shape is true: u[mask]."""
+
+    array: ArrayValue
+    mask: ArrayValue
+
+
+Value: TypeAlias = "Host | ScalarValue | ArrayValue | TupleValue | Masked"
 
 
 @dataclass

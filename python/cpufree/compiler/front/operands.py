@@ -1,0 +1,38 @@
+"""What is no operand of an operation, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+from typing import NoReturn, Protocol
+
+import numpy as np
+
+from cpufree.compiler.front.values import Host, Masked, TupleValue
+
+
+class Fails(Protocol):
+    """Refuses a program."""
+
+    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
+        """Raise ProgramError at a node."""
+        ...
+
+
+def fail_as_array(b: Fails, node: ast.AST, value: Host | TupleValue | Masked) -> NoReturn:
+    """Refuse a value in the place of an array or a number."""
+    if isinstance(value, TupleValue):
+        b.fail(node, "a tuple or list is no operand here", "write an array or a number")
+    if isinstance(value, Masked):
+        b.fail(
+            node,
+            "how many points a mask chooses is known only in the run",
+            "use u[mask] in the statement that computes with it, as in u[mask] += v[mask] or "
+            "np.sum(u[mask]); for whole arrays write np.where(mask, a, b)",
+        )
+    kind, name = type(value.value), value.text or "this"
+    advice = "write an array or a number"
+    if isinstance(value.value, np.ndarray):  # without dimensions
+        advice = f"pass {name}.item(), or an array of one point"
+    elif issubclass(kind, list | tuple) or hasattr(kind, "__array__"):
+        advice = f"pass np.array({name})" if value.text else "make it an array: np.array(...)"
+    b.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
