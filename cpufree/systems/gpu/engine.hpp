@@ -52,7 +52,7 @@ void set_kernel_compiler(const std::string& library, const std::vector<std::stri
 // Waits for kernels that are compiled ahead, a minute at most, and begins no more: to be called
 // before the process ends, since the compiler's library must not end beneath them.
 void finish_compiling();
-// How many kernels are compiled right now; 0 where they are built in.
+// How many kernels are compiled right now.
 int kernels_compiling();
 // Makes the kernels of usual solves for an architecture ("sm_90"), in a folder for those that come
 // with the package. No GPU is needed. Returns how many. Throws Unsupported where kernels are built

@@ -28,8 +28,6 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
 
 bool kernels_compiled() { return false; }
 
-int kernels_compiling() { return 0; }
-
 std::string kernel_compiler() { return ""; }
 
 int ship_kernels(const std::string&, const std::string&) {
