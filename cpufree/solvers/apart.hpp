@@ -6,12 +6,13 @@
 namespace cpufree {
 
 // What a cold (out of line) function returns: the state of its context, to be taken over; a number,
-// of each column; and whether all waits were met.
+// of each column, and another one; and whether all waits were met.
 template <class Ctx>
 struct ColdResult {
   typename Ctx::State after;
   typename Ctx::Totals value = {};
   bool met = true;
+  typename Ctx::Totals other = {};
 };
 
 // to = A v, or to -= A v (`subtracts`), after `exchange(v, ...)`: a product out of line, one copy

@@ -176,6 +176,7 @@ struct SolveArgs {
   Packet* halo[3] = {};
   const std::int32_t* source = nullptr;      // slot of the block that sends a packet: for diagnosis
   const std::int32_t* global_row = nullptr;  // rows, in the order of the private vectors
+  const T* inverse_diagonal = nullptr;       // the same, for what is verified, whatever M needs
   Packet* slots = nullptr;                   // symmetric
   // Of several columns: flags in place of those that the shares name, for vectors of their own;
   // and where the ghosts of each PE begin in its vectors, if destinations are counted from there.

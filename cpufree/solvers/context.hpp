@@ -87,6 +87,11 @@ class Context : public BlockRows<P, M, Format, K> {
   CPUFREE_KERNEL_FN std::int32_t global_row(Row row) const {
     return args.global_row[share_.first_private + row.j];
   }
+  // 1 / a_ii; 0 where that was not given.
+  CPUFREE_KERNEL_FN double inverse_diagonal(Row row) const {
+    const T* const all = args.inverse_diagonal;
+    return all == nullptr ? 0.0 : static_cast<double>(all[share_.first_private + row.j]);
+  }
   CPUFREE_KERNEL_FN unsigned notes() const { return notes_; }
   CPUFREE_KERNEL_FN std::int64_t reductions() const {
     return static_cast<std::int64_t>(reduction_.epoch());

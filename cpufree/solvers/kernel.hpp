@@ -35,6 +35,7 @@ CPUFREE_KERNEL_FN void write_outcome(const Ctx& c, const Monitors<Ctx>& monitors
   out.iterations = monitor.iterations();
   out.residual = monitor.residual();
   out.true_residual = monitor.true_residual();
+  out.weighted_residual = monitor.weighted_residual();
   out.bnorm = monitor.bnorm();
   out.history_count = monitors.history(k).count();
   out.history_stride = monitors.history(k).stride();

@@ -39,8 +39,9 @@ struct SolveParams {
 struct Outcome {
   Reason reason = Reason::running;
   std::int64_t iterations = 0;
-  double residual = 0.0;       // norm of the recurrence's residual
-  double true_residual = 0.0;  // norm of b - A x
+  double residual = 0.0;           // norm of the recurrence's residual
+  double true_residual = 0.0;      // norm of b - A x
+  double weighted_residual = 0.0;  // of D^-1 (b - A x), over that of D^-1 b; 0: not known
   double bnorm = 0.0;
   double lambda_max = 0.0;  // estimate for D^-1 A, Chebyshev only
   std::int64_t history_count = 0;

@@ -163,6 +163,11 @@ class Monitor {
     verified_ = true;
   }
 
+  // The same norm, rows divided by their entries of the diagonal, over that of b so divided;
+  // squared.
+  CPUFREE_KERNEL_FN void record_weighted(double square) { weighted_ = std::sqrt(square); }
+  CPUFREE_KERNEL_FN double weighted_residual() const { return weighted_; }
+
   // Whether numbers of which `sound` is said are a step.
   CPUFREE_KERNEL_FN static bool is_step(bool sound) { return sound; }
   // A step length that overflows, out of sums that do not. False: stop.
@@ -267,6 +272,7 @@ class Monitor {
   std::int64_t handed_over_at_ = -1;
   double bnorm_ = 0.0;
   double true_residual_ = 0.0;
+  double weighted_ = 0.0;
   double best_ = 0.0;  // smallest true residual, in steps of one half
   int failures_ = 0;   // inaccurate residuals since then
   std::int64_t halved_at_ = 0;

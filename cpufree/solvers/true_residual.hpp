@@ -7,7 +7,9 @@
 namespace cpufree {
 
 // true_residual, out of line. What is computed is the residual of this very x, up to some
-// roundings of its own (accurate_sum.hpp).
+// roundings of its own (accurate_sum.hpp). Beside it, as `other`, the square of its norm relative
+// to that of b where each row of both is divided by its entry of the diagonal: rows that outweigh
+// all others, such as those of penalties for boundary values, hide these in the plain norm.
 template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    const typename Ctx::Args& args,
@@ -17,7 +19,8 @@ CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    ColumnMask columns) {
   using T = typename Ctx::T;
   Ctx c(port, args, share, v, before);
-  typename Ctx::Sums sums[1];
+  constexpr int N = 3;
+  typename Ctx::Sums sums[N];
   const auto copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
   const bool multiplied =
       c.multiply_cold(copy, [&](Row i, int lane, int k, const AccurateSum<T>& ax) {
@@ -26,21 +29,30 @@ CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
         if (keep != Keep::nothing && columns.has(k))
           of_column(v.r[i], k) = keep == Keep::plain ? b - ax.plain() : static_cast<T>(r);
         of_column(sums[0][lane], k) += r * r;
+        const double weight = c.inverse_diagonal(i);
+        of_column(sums[1][lane], k) += weight * r * (weight * r);
+        of_column(sums[2][lane], k) += weight * b * (weight * b);
       });
-  typename Ctx::Totals total[1] = {};
+  typename Ctx::Totals total[N] = {};
   const bool met = multiplied && c.sum(sums, total);
-  return {c.state(), total[0], met};
+  typename Ctx::Totals weighted = {};
+  for (int k = 0; k < Ctx::kColumns; ++k) {
+    const double of_b = of_column(total[2], k);
+    of_column(weighted, k) = of_b > 0.0 ? of_column(total[1], k) / of_b : 0.0;
+  }
+  return {c.state(), total[0], met, weighted};
 }
 
-// Square of the norm of b - A x over all PEs, of all columns; what is kept of it, in those of
-// `columns`. x travels in a scratch vector.
+// Square of the norm of b - A x over all PEs, of all columns, and of its weighted norm; what is
+// kept of it, in those of `columns`. x travels in a scratch vector.
 template <class Ctx>
 CPUFREE_KERNEL_FN bool true_residual(Ctx& c, Keep keep, ColumnMask columns,
-                                     typename Ctx::Totals& rr) {
+                                     typename Ctx::Totals& rr, typename Ctx::Totals& weighted) {
   const auto answer =
       true_residual_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), keep, columns);
   c.go_on_from(answer.after);
   rr = answer.value;
+  weighted = answer.other;
   return answer.met;
 }
 
@@ -55,8 +67,8 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitors<Ctx>& monitors) {
   const auto& v = c.vectors;
   const SolveParams& params = c.args.params;
   const bool guess = params.has_guess;
-  typename Ctx::Totals rr = {};
-  if (guess && !true_residual(c, Keep::plain, ColumnMask::all(K), rr)) return false;
+  typename Ctx::Totals rr = {}, weighted;
+  if (guess && !true_residual(c, Keep::plain, ColumnMask::all(K), rr, weighted)) return false;
   constexpr int N = K == 1 ? 2 : 1;  // of a single column the rows are counted as well
   typename Ctx::Sums sums[N];
   c.rows([&](Row i, int lane) {
@@ -93,13 +105,16 @@ template <class Ctx, class Method>
 CPUFREE_KERNEL_FN bool verify(Ctx& c, const Method& method, Monitors<Ctx>& monitors) {
   const ColumnMask asking = monitors.asking();
   const Keep keep = monitors.wanted();
-  typename Ctx::Totals rr = {};
-  if (!true_residual(c, keep, asking, rr)) return false;
+  typename Ctx::Totals rr = {}, weighted;
+  if (!true_residual(c, keep, asking, rr, weighted)) return false;
   c.each_column([&](int k) {
-    if (asking.has(k)) monitors.verify(c, k, method, pick(rr, k), keep != Keep::nothing);
+    if (!asking.has(k)) return;
+    monitors[k].record_weighted(pick(weighted, k));
+    monitors.verify(c, k, method, pick(rr, k), keep != Keep::nothing);
   });
   const ColumnMask anew = monitors.which(Verdict::restart);
-  return !anew.any() || keep == Keep::accurate || true_residual(c, Keep::accurate, anew, rr);
+  return !anew.any() || keep == Keep::accurate ||
+         true_residual(c, Keep::accurate, anew, rr, weighted);
 }
 
 // After the last iteration: the true residuals that are not known yet.
@@ -108,10 +123,12 @@ CPUFREE_KERNEL_FN bool end_solve(Ctx& c, Monitors<Ctx>& monitors) {
   const ColumnMask unknown =
       columns_where<Ctx::kColumns>([&](int k) { return !monitors[k].verified(); });
   if (!unknown.any()) return true;
-  typename Ctx::Totals rr = {};
-  if (!true_residual(c, Keep::nothing, {}, rr)) return false;
+  typename Ctx::Totals rr = {}, weighted;
+  if (!true_residual(c, Keep::nothing, {}, rr, weighted)) return false;
   c.each_column([&](int k) {
-    if (unknown.has(k)) monitors[k].record_true_residual(pick(rr, k));
+    if (!unknown.has(k)) return;
+    monitors[k].record_true_residual(pick(rr, k));
+    monitors[k].record_weighted(pick(weighted, k));
   });
   return true;
 }

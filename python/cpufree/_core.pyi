@@ -59,6 +59,7 @@ class Outcome(TypedDict):
     iterations: int
     residual: float
     true_residual: float
+    weighted_residual: float
     bnorm: float
     history: npt.NDArray[np.float64]
     history_stride: int

@@ -55,6 +55,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["iterations"] = o.iterations;
   d["residual"] = o.residual;
   d["true_residual"] = o.true_residual;
+  d["weighted_residual"] = o.weighted_residual;
   d["bnorm"] = o.bnorm;
   d["history"] = to_numpy(std::move(result.history));
   d["history_stride"] = o.history_stride;

@@ -219,6 +219,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, d
     a.send_ptr = pe.local.send_ptr.data();
     a.destinations = pe.local.destinations.data();
     a.source = pe.ghost_source.data();
+    a.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
     a.global_row = pe.names.empty() ? pe.local.global_row.data() : pe.names.data();
   }
   if (own_.speaker()) {

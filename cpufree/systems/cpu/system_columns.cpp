@@ -46,7 +46,8 @@ auto CpuSystem<T>::columns_arguments(const SolveSpec& spec, bool guess,
     for (std::size_t k = 0; k < K; ++k) a.atol[k] = spec.atol * scale[k];
     a.vectors.x = memory(0), a.vectors.r = memory(1);
     a.vectors.s = memory(2), a.vectors.b = memory(3);
-    a.vectors.inverse_diagonal = pes_[pe].vectors[index_.inverse_diagonal].data();
+    a.vectors.inverse_diagonal = a.inverse_diagonal =
+        pes_[pe].vectors[index_.inverse_diagonal].data();
     columns_.heap.place(a, columns_.heaps->base(static_cast<int>(pe)));
     a.shares = pes_[pe].views.data();
     a.rows = pes_[pe].local.rows();

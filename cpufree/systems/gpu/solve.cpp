@@ -178,6 +178,7 @@ void GpuSolve<T>::set_arguments(const SolveSpec& spec, const SolveParams& params
     a.send_ptr = pe.send_ptr.data();
     a.destinations = pe.destinations.data();
     a.source = pe.source.data();
+    a.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
     a.global_row = pe.names.data() == nullptr ? pe.global_row.data() : pe.names.data();
     const bool speaks = place_.own.speaker() && k == 0;
     a.outcome = speaks ? outcome_.data() : nullptr;

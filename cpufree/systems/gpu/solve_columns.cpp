@@ -92,7 +92,7 @@ auto GpuSolve<T>::columns_arguments(const SolveSpec& spec, bool guess,
     for (std::size_t j = 0; j < K; ++j) a.atol[j] = spec.atol * scale[j];
     a.vectors.x = vector(0), a.vectors.r = vector(1);
     a.vectors.s = vector(2), a.vectors.b = vector(3);
-    a.vectors.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
+    a.vectors.inverse_diagonal = a.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
     a.block_halos = facts_.block_halos;
     std::byte* const heap = memory.heaps->base(static_cast<int>(k));
     memory.heap.place(a, heap);

@@ -13,6 +13,8 @@ from cpufree.solvers.result import Reason, Result
 
 # The recursive residual may understate the true one by this factor before the user is warned.
 GAP = 10.0
+# A weighted residual above this part of b, and so many times the plain one, is told.
+HIDDEN, HIDDEN_TIMES = 0.1, 10.0
 
 
 def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
@@ -23,6 +25,14 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     if result.converged and result.true_residual > tolerance:
         notes.append(
             f"the true residual {result.true_residual:.3e} is above the tolerance {tolerance:.3e}"
+        )
+    relative = result.true_residual / result.bnorm if result.bnorm > 0 else 0.0
+    if result.converged and result.weighted_residual > max(HIDDEN, HIDDEN_TIMES * relative):
+        notes.append(
+            f"the residual is {relative:.1e} of b, but {result.weighted_residual:.1e} where each "
+            "row is divided by its entry of the diagonal: rows that outweigh the others hide them, "
+            "as penalties for boundary values do, and x may be wrong there; eliminate such rows, "
+            "make the penalty smaller, or take a smaller rtol"
         )
     if result.reason is Reason.STAGNATED:
         advice = "; float32 carries 7 digits, give A as float64 for more" if single else ""

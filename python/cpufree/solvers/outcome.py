@@ -37,6 +37,7 @@ def result_of(
         iterations=iterations,
         residual=float(outcome["residual"]),
         true_residual=float(outcome["true_residual"]),
+        weighted_residual=float(outcome["weighted_residual"]),
         bnorm=float(outcome["bnorm"]),
         history=outcome["history"],
         history_stride=int(outcome["history_stride"]),

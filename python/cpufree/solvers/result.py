@@ -126,6 +126,9 @@ class Result:
         did.
     tolerance : float
         The residual norm asked for, max(rtol ‖b‖₂, atol).
+    weighted_residual : float
+        ‖D⁻¹ (b - A x)‖₂ / ‖D⁻¹ b‖₂, D the diagonal of A: each row counts by its own size, so that
+        rows of penalties hide nothing. 0 where b is 0.
     outside : float
         With `nullspace`: the norm of the part of b that lies in the null space, over that of b; of
         the worst column. No x gives that part, and residuals are those of the rest.
@@ -168,6 +171,7 @@ class Result:
     gpus: tuple[int, ...] = ()
     device: str = ""
     tolerance: float = 0.0
+    weighted_residual: float = 0.0
     outside: float = 0.0
     levels: tuple[dict[str, Any], ...] = ()
     columns: tuple[Result, ...] = ()

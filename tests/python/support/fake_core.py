@@ -211,6 +211,7 @@ class FakeSystem:
             "iterations": 3,
             "residual": 1e-9,
             "true_residual": 1e-9,
+            "weighted_residual": 1e-9,
             "bnorm": float(np.linalg.norm(right)),
             "history": np.array([1.0, 1e-3, 1e-6, 1e-9]),
             "history_stride": 1,
