@@ -42,6 +42,8 @@ class MatrixOnPes:
     """Where it lies, and why; without a system once it has been freed."""
     spread = 1.0
     """Of the diagonal (method_choice), where PEs are on the CPU and the matrix was on the host."""
+    exponent = 0
+    """What lies on the PEs is A divided by 2 to this; so x there is the caller's times as much."""
     setup_timings: dict[str, float]
     """Seconds of the set-up or the last update, "setup", and of its phases."""
     closed = False
@@ -195,6 +197,7 @@ class MatrixOnPes:
         self._small = prepared.copy() if small and prepared is not None else None
         on_cpu = prepared is not None and layout.engine not in GPU_ENGINES
         self.spread = prepared.diagonal_spread() if on_cpu and prepared is not None else 1.0
+        self.exponent = 0 if prepared is None else prepared.exponent
         self._gpu_layout = None
         self.layout = layout
         self._writing = False

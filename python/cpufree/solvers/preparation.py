@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
 
+_NEAR = {"float32": 24, "float64": 128}
+"""Powers of two between which largest entries stay as they are."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -27,12 +31,28 @@ class Prepared:
     pattern: Pattern
     warnings: list[str]
     """What the user should know of it."""
+    exponent: int = 0
+    """The matrix is the caller's divided by 2 to this: see `scaled`."""
 
     def copy(self) -> Prepared:
         """Return the same with arrays of its own."""
         A = self.matrix
         own = CsrMatrix.well_formed(A.indptr.copy(), A.indices.copy(), A.data.copy())
         return replace(self, matrix=own)
+
+    def scaled(self) -> Prepared:
+        """Return A divided by a power of two where its largest entry is far from 1.
+
+        That is exact, but for entries that are too small to have all their digits. It keeps
+        squares of A p in the range of float64, and A p in that of the type.
+        """
+        A = self.matrix
+        most = float(A.data.max(initial=0.0))
+        exponent = math.frexp(most)[1] if math.isfinite(most) else 0
+        if abs(exponent) <= _NEAR[A.dtype.name]:
+            return self
+        matrix = CsrMatrix.well_formed(A.indptr, A.indices, np.ldexp(A.data, -exponent))
+        return replace(self, matrix=matrix, exponent=exponent)
 
     def diagonal_spread(self) -> float:
         """Return the largest entry of the diagonal over the smallest; 1 where none is above 0.
@@ -60,7 +80,7 @@ def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
         InvalidInputError: A cannot be solved, or not in dtype.
     """
     warnings = check_matrix(A) if check else []
-    return Prepared(with_dtype(A, dtype), Pattern.of(A), warnings)
+    return Prepared(with_dtype(A, dtype), Pattern.of(A), warnings).scaled()
 
 
 def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
@@ -82,7 +102,7 @@ def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> 
     elif check:
         matrix.inspect()  # anew: the caller may have changed what is in the arrays
     warnings = check_matrix(matrix) if check else []
-    return Prepared(with_dtype(matrix, dtype), like, warnings)
+    return Prepared(with_dtype(matrix, dtype), like, warnings).scaled()
 
 
 def check_matrix(A: CsrMatrix) -> list[str]:

@@ -29,7 +29,7 @@ from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers import column_groups, solving
+from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
@@ -246,7 +246,7 @@ class Solver:
         ...     solver.within_range(np.array([3.0, 1.0])), solver.solve(np.array([3.0, 1.0])).x
         (array([ 1., -1.]), array([ 0.5, -0.5]))
         """
-        return solving.prepare_vectors(self._matrix, b, None)[0]
+        return vectors.prepare_vectors(self._matrix, b, None)[0]
 
     @property
     def warnings(self) -> list[str]:
@@ -335,15 +335,15 @@ class Solver:
         with matrix.working():
             with self._lock:
                 matrix.layout_for(cuda_device(b))  # tells at once that there is none
-            b, x0 = solving.from_file(matrix, b), solving.from_file(matrix, x0)
+            b, x0 = vectors.from_file(matrix, b), vectors.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
             limit = matrix.env.wait_limit or choices.WAIT_LIMIT
-            prepared = solving.prepare_vectors(matrix, b, x0) if count == 1 else None
+            prepared = vectors.prepare_vectors(matrix, b, x0) if count == 1 else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
-                solving.require_whole(matrix, gather)
+                vectors.require_whole(matrix, gather)
             call = solving.Call(
                 options,
                 method,

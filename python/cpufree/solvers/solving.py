@@ -16,25 +16,21 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
-from cpufree.errors import InvalidInputError, OutOfMemoryError
+from cpufree.errors import OutOfMemoryError
 from cpufree.extension import says_what_compiles
 from cpufree.log import log_times, logger
-from cpufree.matrix.io.vectors import is_path, load_vector
-from cpufree.matrix.vector import as_vector
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
 from cpufree.solvers.column_groups import METHOD, Several, Way, choose_way, padded
 from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
-from cpufree.solvers.nullspace import NullSpace, note_of
+from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
 from cpufree.solvers.turns import Turns
+from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
 from cpufree.text import counted
-
-Vectors = tuple[Any, Any, Any]
-"""Right-hand side, first guess or None, and the array for x on a GPU or None."""
 
 
 @dataclass(frozen=True)
@@ -76,58 +72,6 @@ def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[s
     return options
 
 
-def from_file(matrix: MatrixOnPes, v: Any) -> Any:
-    """Return the vector in the file that v names; what is no name as it is.
-
-    Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
-    """
-    return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
-
-
-def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vectors:
-    """Return the vectors of a solve, once they can be used.
-
-    Args:
-        name: of the column, such as "[:, 2]"; "": b is a vector.
-    """
-    n = matrix.length
-    vectors: Vectors
-    if cuda_device(b) is not None:
-        vectors = on_gpu.prepare(b, x0, n, matrix.dtype)
-    else:
-        right = as_vector(b, n, matrix.dtype, f"b{name}")
-        guess = None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}")
-        vectors = right, guess, None
-    return vectors if matrix.nullspace is None else within_range(vectors, matrix.nullspace)
-
-
-def within_range(vectors: Vectors, space: NullSpace) -> Vectors:
-    """Return the vectors of a solve without their parts in the null space of A."""
-    right, guess, out = vectors
-    return space.projected(right), None if guess is None else space.projected(guess), out
-
-
-def require_whole(matrix: MatrixOnPes, gather: bool) -> None:
-    """Raise InvalidInputError where no process has all of an x that is to be projected."""
-    if matrix.nullspace is not None and not matrix.own and not gather:
-        raise InvalidInputError(
-            "nullspace and gather=False: x is projected where it is whole; leave gather out, or "
-            "give each process its own rows"
-        )
-
-
-def solution(matrix: MatrixOnPes, x: Any) -> Any:
-    """Return the x of a solve without its part in the null space of A, where that is given."""
-    space = matrix.nullspace
-    if space is None:
-        return x
-    if cuda_device(x) is not None:
-        x[...] = space.projected(x)
-        on_gpu.finish_pending_work(x)
-        return x
-    return space.solution(x, None if matrix.own else matrix.team)
-
-
 def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
     """Return the Result of a solve of one right-hand side; nobody else has the matrix."""
     begin = time.perf_counter()
@@ -140,9 +84,7 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
-    x = outcome["x"] if vectors[2] is None else vectors[2]
-    x = solution(matrix, x)
-    x = x.reshape(np.shape(b)) if vectors[2] is None else x
+    x = solution(matrix, b, vectors, outcome)
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
     if result.converged:
@@ -269,13 +211,12 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
     why = f"{METHOD}: {counted(len(given), 'column')} together, which share the product with A"
     results = []
-    for right, (solved, _, out), outcome in zip(rights, vectors, outcomes, strict=False):
-        x = solution(matrix, outcome["x"] if out is None else out)
-        x = x.reshape(np.shape(right)) if out is None else x
+    for right, own, outcome in zip(rights, vectors, outcomes, strict=False):
+        x = solution(matrix, right, own, outcome)
         result = result_of(x, outcome, layout, options, why, timings)
         if result.converged:
             matrix.past.append(result.iterations)
-        results.append(with_notes(result, right, solved, matrix, layout, options, why))
+        results.append(with_notes(result, right, own[0], matrix, layout, options, why))
     return results
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from reference_cg import rhs
 
 import cpufree
@@ -62,3 +63,51 @@ def test_denormal_right_hand_side_is_solved() -> None:
     assert result.converged
     assert result.bnorm > 0.0
     assert result.iterations > 0
+
+
+ENDS = [
+    *(("float64", power) for power in (-1000, -700, -300, 300, 700, 1000)),
+    *(("float32", power) for power in (-110, -60, 60, 110)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "power"), ENDS)
+@pytest.mark.parametrize("pc", ["none", "jacobi", "chebyshev"])
+@pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
+def test_a_matrix_at_an_end_of_the_range_gives_the_scaled_solution_to_the_bit(
+    dtype: str, power: int, method: str, pc: str
+) -> None:
+    near, right = A.astype(dtype), b.astype(dtype)
+    far = sp.csr_array((np.ldexp(near.data, power), near.indices, near.indptr))
+    guess = np.linspace(0.0, 1.0, b.size).astype(dtype)
+    plain = solve(near, right, x0=guess, rtol=1e-4, method=method, pc=pc)
+    result = solve(far, right, x0=np.ldexp(guess, -power), rtol=1e-4, method=method, pc=pc)
+    assert result.converged
+    assert np.array_equal(np.ldexp(result.x, power), plain.x)
+    assert np.array_equal(result.history, plain.history)
+
+
+@pytest.mark.parametrize("method", ["cg", "prcg", "pipecg"])
+@pytest.mark.parametrize("pc", ["none", "jacobi"])
+def test_a_matrix_of_denormal_numbers_is_solved(method: str, pc: str) -> None:
+    result = solve(A * 1e-309, b * 1e-309, rtol=1e-8, method=method, pc=pc)
+    assert result.converged
+
+
+def test_columns_together_and_new_values_are_scaled_each_as_they_are() -> None:
+    rights = np.column_stack([b, b[::-1]])
+    with cpufree.Solver(A) as solver:
+        plain = solver.solve(rights, x0=np.ones_like(rights), columns="together")
+        solver.update(sp.csr_array((np.ldexp(A.data, 900), A.indices, A.indptr)))
+        guess = np.full_like(rights, 2.0**-900)
+        far = solver.solve(rights, x0=guess, columns="together")
+        solver.update(A)
+        again = solver.solve(rights, x0=np.ones_like(rights), columns="together")
+    assert np.array_equal(np.ldexp(far.x, 900), plain.x)
+    assert np.array_equal(again.x, plain.x)
+
+
+@pytest.mark.parametrize(("power", "size"), [(-900, 2.0**200), (900, 2.0**-200)])
+def test_a_solution_out_of_range_is_not_called_converged(power: int, size: float) -> None:
+    far = sp.csr_array((np.ldexp(A.data, power), A.indices, A.indptr))
+    assert solve(far, b * size).reason is Reason.DIVERGED_NANORINF

@@ -75,16 +75,6 @@ def test_a_residual_that_grows_by_scaling_alone_is_no_divergence(method: str, pe
 
 
 @pytest.mark.parametrize("method", ["prcg", "pipecg"])
-@pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e-160, 1e160, 1e200])
-def test_squares_out_of_range_are_a_breakdown(method: str, scale: float) -> None:
-    A = scaled_second_difference(50, 0.0) * scale
-    result = solve(A, np.ones(50), method=method, pc="none", rtol=1e-8)
-    assert result.reason is Reason.DIVERGED_BREAKDOWN
-    assert solve(A, np.ones(50), method=method, pc="jacobi", rtol=1e-8).converged
-    assert solve(A, np.ones(50), method="cg", pc="none", rtol=1e-8).converged
-
-
-@pytest.mark.parametrize("method", ["prcg", "pipecg"])
 @pytest.mark.parametrize("scale", [1e-120, 1e-60, 1e60, 1e120])
 def test_squares_within_range_are_no_breakdown(method: str, scale: float) -> None:
     A = scaled_second_difference(50, 0.0) * scale

@@ -28,7 +28,7 @@ from cpufree.errors import (
 )
 from cpufree.machine import load
 from cpufree.matrix.load import as_csr
-from cpufree.solvers import layout, setup, solving
+from cpufree.solvers import layout, setup, vectors
 
 N = 600
 
@@ -292,14 +292,14 @@ def test_a_solve_that_has_waited_for_an_update_is_with_the_new_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with Solver(A) as updated, Solver(NEW) as new:
-        prepare = solving.prepare_vectors
+        prepare = vectors.prepare_vectors
 
         def update_meanwhile(matrix: Any, *given: Any) -> Any:  # solve has begun, and has no lock
             if matrix is updated._matrix:
                 updated.update(NEW)
             return prepare(matrix, *given)
 
-        monkeypatch.setattr(solving, "prepare_vectors", update_meanwhile)
+        monkeypatch.setattr(vectors, "prepare_vectors", update_meanwhile)
         assert np.array_equal(updated.solve(B).x, new.solve(B).x)
 
 

@@ -1,0 +1,92 @@
+"""Vectors of a solve: what users give as kernels take it, and what kernels leave as users get it.
+
+Between the two lie the null space of a singular A, which b and x are kept out of, and the power of
+two by which a matrix at an end of the range is divided.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cpufree.device_arrays import cuda_device
+from cpufree.dtypes import dtype_name
+from cpufree.errors import InvalidInputError
+from cpufree.matrix.io.vectors import is_path, load_vector
+from cpufree.matrix.vector import as_vector
+from cpufree.solvers import on_gpu
+from cpufree.solvers.matrix_on_pes import MatrixOnPes
+from cpufree.solvers.result import Reason
+
+Vectors = tuple[Any, Any, Any]
+"""Right-hand side, first guess or None, and the array for x on a GPU or None."""
+
+
+def from_file(matrix: MatrixOnPes, v: Any) -> Any:
+    """Return the vector in the file that v names; what is no name as it is.
+
+    Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
+    """
+    return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
+
+
+def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vectors:
+    """Return the vectors of a solve, once they can be used.
+
+    Args:
+        name: of the column, such as "[:, 2]"; "": b is a vector.
+    """
+    n = matrix.length
+    if cuda_device(b) is not None:
+        right, guess, out = on_gpu.prepare(b, x0, n, matrix.dtype)
+    else:
+        right = as_vector(b, n, matrix.dtype, f"b{name}")
+        guess = None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}")
+        out = None
+    if (space := matrix.nullspace) is not None:
+        right = space.projected(right)
+        guess = None if guess is None else space.projected(guess)
+    return right, scaled(guess, matrix.exponent), out
+
+
+def scaled(x: Any, exponent: int) -> Any:
+    """Return x times 2 to the exponent, which itself may be out of range; None for None."""
+    if x is None or exponent == 0:
+        return x
+    half = exponent // 2
+    with np.errstate(over="ignore", under="ignore"):
+        return x * 2.0**half * 2.0 ** (exponent - half)
+
+
+def solution(matrix: MatrixOnPes, b: Any, vectors: Vectors, outcome: Any) -> Any:
+    """Return x of the matrix that the caller gave, whose shape is that of b.
+
+    Where it leaves the range of its type, the outcome says so.
+    """
+    out = vectors[2]
+    x = found = outcome["x"] if out is None else out
+    if matrix.nullspace is not None:
+        x = matrix.nullspace.solution(x, None if matrix.own else matrix.team)
+    if matrix.exponent != 0:
+        there = float(abs(x).max())
+        x = scaled(x, -matrix.exponent)
+        most, least = float(abs(x).max()), float(np.finfo(dtype_name(x)).tiny)
+        if there > 0.0 and not least <= most < math.inf:
+            outcome["reason"] = Reason.DIVERGED_NANORINF.value
+    if out is None:
+        return x.reshape(np.shape(b))
+    if x is not found:
+        out[...] = x
+        on_gpu.finish_pending_work(out)
+    return out
+
+
+def require_whole(matrix: MatrixOnPes, gather: bool) -> None:
+    """Raise InvalidInputError where no process has all of an x that is to be projected."""
+    if matrix.nullspace is not None and not matrix.own and not gather:
+        raise InvalidInputError(
+            "nullspace and gather=False: x is projected where it is whole; leave gather out, or "
+            "give each process its own rows"
+        )
