@@ -43,7 +43,7 @@ class Prepared:
     def scaled(self) -> Prepared:
         """Return A divided by a power of two where its largest entry is far from 1.
 
-        That is exact, but for entries that are too small to have all their digits. It keeps
+        That is exact, but for entries that become too small to have all their digits, and keeps
         squares of A p in the range of float64, and A p in that of the type.
         """
         A = self.matrix

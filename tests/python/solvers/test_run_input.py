@@ -100,10 +100,8 @@ def test_float32_matrix_and_b_are_solved_in_float32(
 def test_entries_at_the_upper_end_of_the_range_are_not_called_too_small() -> None:
     A = sp.diags_array([-1e307, 2.5e307, -1e307], offsets=[-1, 0, 1], shape=(50, 50))
     b = np.ones(50)
-    result = solve(A, b, method="prcg", engine="cpu_threads")
-    assert result.reason is Reason.DIVERGED_BREAKDOWN
-    assert "at an end of their range" in result.reason.meaning
-    assert solve(A, b, method="cg", engine="cpu_threads").converged
+    for method in ("cg", "prcg", "pipecg"):
+        assert solve(A, b, method=method, engine="cpu_threads").converged
 
 
 def test_float32_in_another_order_of_bytes_is_float32(poisson: sp.csr_array) -> None:
