@@ -37,7 +37,8 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
                     std::span<const std::int32_t> order, const Options& options) {
   Level& fine = h.levels.back();
   const SparseMatrix& a = fine.matrix;
-  const StrongGraph graph = strong_graph(a, fine.owner, theta);
+  const Strength strong(a, theta);
+  const StrongGraph graph = strong_graph(a, fine.owner, strong);
   const Aggregates aggregates = aggregate(graph, a, order);
   if (aggregates.count == 0) return "no row has a strong coupling to another one";
   std::int32_t covered = 0;
@@ -45,11 +46,12 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
   if (covered < options.least_ratio * aggregates.count)
     return "coarsening stalls: " + std::to_string(covered) + " rows make " +
            std::to_string(aggregates.count) + " aggregates";
-  const auto diagonal = filtered_diagonal(a, constant, theta);
+  const auto diagonal = filtered_diagonal(a, constant, strong);
   fine.lambda = largest_eigenvalue(a);
   // Without weak entries the filtered matrix is the matrix.
-  const double filtered = has_weak(a, theta) ? largest_eigenvalue(a, diagonal, theta) : fine.lambda;
-  fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, theta, filtered);
+  const double filtered =
+      has_weak(a, strong) ? largest_eigenvalue(a, diagonal, strong) : fine.lambda;
+  fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, strong, filtered);
   Level coarse;
   coarse.matrix = galerkin_product(a, fine.prolongator);
   const auto roots = inverse_roots(coarse.matrix);

@@ -32,16 +32,54 @@ double largest_of_tridiagonal(const std::vector<double>& diagonal, const std::ve
   return high;
 }
 
+// The largest eigenvalue of a symmetric matrix, from below, by the Lanczos method from a vector of
+// noise. product(row, v): that row of the matrix times v.
+template <class F>
+double lanczos(std::int32_t rows, F&& product) {
+  std::vector<double> v(at(rows)), before(at(rows), 0.0), w(at(rows));
+  double square = sum_over_rows(rows, [&](std::int32_t i) {
+    v[at(i)] = noise(i);
+    return v[at(i)] * v[at(i)];
+  });
+  std::vector<double> diagonal, off;
+  for (int step = 0; step < kLanczosSteps && square > 1e-20; ++step) {
+    const double norm = std::sqrt(square), inverse = 1.0 / norm;  // v is not normalised
+    const double beta = step > 0 ? norm : 0.0;
+    if (step > 0) off.push_back(beta);
+    const double alpha = sum_over_rows(rows, [&](std::int32_t i) {
+      w[at(i)] = inverse * product(i, v);
+      return inverse * v[at(i)] * w[at(i)];
+    });
+    diagonal.push_back(alpha);
+    square = sum_over_rows(rows, [&](std::int32_t i) {
+      const double mine = inverse * v[at(i)];
+      v[at(i)] = w[at(i)] - alpha * mine - beta * before[at(i)];
+      before[at(i)] = mine;
+      return v[at(i)] * v[at(i)];
+    });
+  }
+  return diagonal.empty() ? 1.0 : largest_of_tridiagonal(diagonal, off);
+}
+
 }  // namespace
 
+Strength::Strength(const SparseMatrix& a, double theta) : theta_(theta), threshold_(at(a.rows())) {
+  for_rows(a.rows(), [&](std::int32_t row) {
+    double most = 0.0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      if (a.col[at(k)] != row) most = std::max(most, std::abs(a.val[at(k)]));
+    threshold_[at(row)] = std::clamp(0.5 * most, kLeast * theta, theta);
+  });
+}
+
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
-                         double theta) {
+                         const Strength& strong) {
   StrongGraph graph;
   graph.row_ptr.assign(at(a.rows()) + 1, 0);
   graph.isolated.assign(at(a.rows()), 1);
   const auto each = [&](std::int32_t row, auto&& f) {
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (a.col[at(k)] != row && is_strong(a.val[at(k)], theta)) f(a.col[at(k)]);
+      if (strong(row, a.col[at(k)], a.val[at(k)])) f(a.col[at(k)]);
   };
   for_rows(a.rows(), [&](std::int32_t row) {
     each(row, [&](std::int32_t column) {
@@ -60,22 +98,22 @@ StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>&
   return graph;
 }
 
-bool has_weak(const SparseMatrix& a, double theta) {
+bool has_weak(const SparseMatrix& a, const Strength& strong) {
   return sum_over_rows(a.rows(), [&](std::int32_t row) {
            std::int64_t weak = 0;
            for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-             weak += a.col[at(k)] != row && !is_strong(a.val[at(k)], theta) ? 1 : 0;
+             weak += a.col[at(k)] != row && !strong(row, a.col[at(k)], a.val[at(k)]) ? 1 : 0;
            return static_cast<double>(weak);
          }) > 0.0;
 }
 
 std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
-                                      double theta) {
+                                      const Strength& strong) {
   std::vector<double> diagonal(at(a.rows()), 1.0);
   for_rows(a.rows(), [&](std::int32_t row) {
     double weak = 0.0;
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (a.col[at(k)] != row && !is_strong(a.val[at(k)], theta))
+      if (a.col[at(k)] != row && !strong(row, a.col[at(k)], a.val[at(k)]))
         weak += a.val[at(k)] * (constant[at(a.col[at(k)])] / constant[at(row)]);
     const double lumped = 1.0 + weak;
     diagonal[at(row)] = lumped > kLeastDiagonal ? lumped : kLeastDiagonal;
@@ -84,61 +122,27 @@ std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<d
   return diagonal;
 }
 
-double largest_eigenvalue(
-    std::int32_t rows, int steps,
-    const std::function<void(const std::vector<double>&, std::vector<double>&)>& product) {
-  std::vector<double> v(at(rows)), before(at(rows), 0.0), w(at(rows));
-  for_rows(rows, [&](std::int32_t i) { v[at(i)] = noise(i); });
-  const auto length = [&](const std::vector<double>& u) {
-    return std::sqrt(sum_over_rows(rows, [&](std::int32_t i) { return u[at(i)] * u[at(i)]; }));
-  };
-  std::vector<double> diagonal, off;
-  double norm = length(v);
-  for (int step = 0; step < steps && norm > 1e-10; ++step) {
-    for_rows(rows, [&](std::int32_t i) { v[at(i)] /= norm; });
-    if (step > 0) off.push_back(norm);
-    product(v, w);
-    const double alpha = sum_over_rows(rows, [&](std::int32_t i) { return v[at(i)] * w[at(i)]; });
-    diagonal.push_back(alpha);
-    const double beta = step > 0 ? norm : 0.0;
-    for_rows(rows, [&](std::int32_t i) {
-      const double next = w[at(i)] - alpha * v[at(i)] - beta * before[at(i)];
-      before[at(i)] = v[at(i)];
-      v[at(i)] = next;
-    });
-    norm = length(v);
-  }
-  return diagonal.empty() ? 1.0 : largest_of_tridiagonal(diagonal, off);
-}
-
 double largest_eigenvalue(const SparseMatrix& a) {
-  return largest_eigenvalue(a.rows(), kLanczosSteps,
-                            [&](const std::vector<double>& v, std::vector<double>& w) {
-                              for_rows(a.rows(), [&](std::int32_t row) {
-                                double sum = 0.0;
-                                for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-                                  sum += a.val[at(k)] * v[at(a.col[at(k)])];
-                                w[at(row)] = sum;
-                              });
-                            });
+  return lanczos(a.rows(), [&](std::int32_t row, const std::vector<double>& v) {
+    double sum = 0.0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      sum += a.val[at(k)] * v[at(a.col[at(k)])];
+    return sum;
+  });
 }
 
 double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diagonal,
-                          double theta) {
+                          const Strength& strong) {
   std::vector<double> root(diagonal.size());  // of 1 / D
   for_rows(a.rows(), [&](std::int32_t i) { root[at(i)] = 1.0 / std::sqrt(diagonal[at(i)]); });
-  return largest_eigenvalue(a.rows(), kLanczosSteps,
-                            [&](const std::vector<double>& v, std::vector<double>& w) {
-                              for_rows(a.rows(), [&](std::int32_t row) {
-                                double sum = 0.0;
-                                for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-                                  const std::int32_t column = a.col[at(k)];
-                                  if (column != row && is_strong(a.val[at(k)], theta))
-                                    sum += a.val[at(k)] * v[at(column)] * root[at(column)];
-                                }
-                                w[at(row)] = v[at(row)] + sum * root[at(row)];
-                              });
-                            });
+  return lanczos(a.rows(), [&](std::int32_t row, const std::vector<double>& v) {
+    double sum = 0.0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+      const std::int32_t column = a.col[at(k)];
+      if (strong(row, column, a.val[at(k)])) sum += a.val[at(k)] * v[at(column)] * root[at(column)];
+    }
+    return v[at(row)] + sum * root[at(row)];
+  });
 }
 
 }  // namespace cpufree::multigrid

@@ -1,8 +1,6 @@
 // Which entries of a scaled matrix are strong, and the filtered matrix of these alone.
 #pragma once
 
-#include <functional>
-
 #include "cpufree/multigrid/sparse.hpp"
 
 namespace cpufree::multigrid {
@@ -17,14 +15,31 @@ struct StrongGraph {
   std::int32_t rows() const { return static_cast<std::int32_t>(row_ptr.size()) - 1; }
 };
 
-// `a` has a unit diagonal: an entry is strong where |a_ij| >= theta.
-inline bool is_strong(double value, double theta) { return value >= theta || value <= -theta; }
+// Which entries of a matrix with a diagonal of ones are strong: those beside the diagonal of theta
+// or more. Where the largest ones of both rows are small, as in rows of 27 equal entries, half of
+// the larger of these is enough, but no less than theta / 8: what is smaller is left to the
+// smoother.
+class Strength {
+ public:
+  Strength(const SparseMatrix& a, double theta);
+
+  bool operator()(std::int32_t i, std::int32_t j, double value) const {
+    const double size = value < 0.0 ? -value : value;
+    if (i == j || size < kLeast * theta_) return false;
+    return size >= theta_ || size >= std::max(threshold_[at(i)], threshold_[at(j)]);
+  }
+
+ private:
+  static constexpr double kLeast = 0.125;
+  double theta_;
+  std::vector<double> threshold_;  // of each row
+};
 
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
-                         double theta);
+                         const Strength& strong);
 
 // Whether there are entries beside the diagonal that are not strong.
-bool has_weak(const SparseMatrix& a, double theta);
+bool has_weak(const SparseMatrix& a, const Strength& strong);
 
 // The filtered matrix F (Vanek, Mandel & Brezina 1996): strong entries as they are, and a diagonal
 // that weak ones are added to, so that F `constant` = A `constant`. That diagonal is no less than
@@ -33,16 +48,12 @@ bool has_weak(const SparseMatrix& a, double theta);
 // D^-1 F was 2344).
 inline constexpr double kLeastDiagonal = 0.3;
 std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
-                                      double theta);
+                                      const Strength& strong);
 
-// The largest eigenvalue of a symmetric matrix, from below, by `steps` of the Lanczos method from
-// a vector of noise. product(v, w): w = the matrix times v.
-double largest_eigenvalue(
-    std::int32_t rows, int steps,
-    const std::function<void(const std::vector<double>&, std::vector<double>&)>& product);
-
-// Of a, and of D^-1/2 F D^-1/2 with the filtered matrix and its diagonal.
+// The largest eigenvalue, from below (ten steps of the Lanczos method from a vector of noise): of
+// a, and of D^-1/2 F D^-1/2 with the filtered matrix F and its diagonal D.
 double largest_eigenvalue(const SparseMatrix& a);
-double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diagonal, double theta);
+double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diagonal,
+                          const Strength& strong);
 
 }  // namespace cpufree::multigrid

@@ -6,7 +6,7 @@ namespace cpufree::multigrid {
 
 SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggregates,
                                   const std::vector<double>& constant,
-                                  const std::vector<double>& diagonal, double theta,
+                                  const std::vector<double>& diagonal, const Strength& strong,
                                   double lambda) {
   const double omega = 4.0 / (3.0 * lambda);
   return matrix_of_rows(a.rows(), aggregates.count, [&](RowRange) {
@@ -18,7 +18,7 @@ SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggre
         if (aggregates.of_row[at(j)] < 0) continue;
         if (j == row)  // D_F^-1 F has a diagonal of ones
           entries.emplace_back(aggregates.of_row[at(j)], (1.0 - omega) * constant[at(j)]);
-        else if (is_strong(a.val[at(k)], theta))
+        else if (strong(row, j, a.val[at(k)]))
           entries.emplace_back(aggregates.of_row[at(j)],
                                -omega * a.val[at(k)] / diagonal[at(row)] * constant[at(j)]);
       }

@@ -6,10 +6,11 @@
 namespace cpufree::multigrid {
 
 // (I - 4/(3 lambda) D_F^-1 F) T. T(i, c) = constant(i) where row i is of aggregate c; F is the
-// filtered matrix of theta, D_F its `diagonal`, lambda the largest eigenvalue of D_F^-1 F.
+// filtered matrix, D_F its `diagonal`, lambda the largest eigenvalue of D_F^-1 F.
 SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggregates,
                                   const std::vector<double>& constant,
-                                  const std::vector<double>& diagonal, double theta, double lambda);
+                                  const std::vector<double>& diagonal, const Strength& strong,
+                                  double lambda);
 
 // P^T A P.
 SparseMatrix galerkin_product(const SparseMatrix& a, const SparseMatrix& p);

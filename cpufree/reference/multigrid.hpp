@@ -50,9 +50,17 @@ inline Sparse transpose(const Sparse& a, std::size_t columns) {
   return t;
 }
 
-// Strong couplings: |a_ij| >= theta sqrt(a_ii a_jj).
+// Strong couplings: |a_ij| >= theta sqrt(a_ii a_jj); or where all couplings of both rows are small,
+// as of 27 equal ones, half of the largest of these, and theta / 8.
 inline bool strong(const Sparse& a, std::size_t i, std::size_t j, double theta) {
-  return i != j && std::abs(a[i].at(j)) >= theta * std::sqrt(a[i].at(i) * a[j].at(j));
+  const auto coupling = [&](std::size_t row, std::size_t column) {
+    return std::abs(a[row].at(column)) / std::sqrt(a[row].at(row) * a[column].at(column));
+  };
+  double largest = 0.0;
+  for (const std::size_t row : {i, j})
+    for (const auto& [column, unused] : a[row])
+      if (column != row) largest = std::max(largest, coupling(row, column));
+  return i != j && coupling(i, j) >= std::clamp(0.5 * largest, theta / 8.0, theta);
 }
 
 // Which rows a row is strongly coupled to, those of its own PE alone.

@@ -95,7 +95,8 @@ TEST(strong_couplings_are_those_of_the_reference) {
   const auto a = grid3d(5, 0.05);
   const auto h = hierarchy_of(a);
   const auto owner = slabs(a.n(), 2);
-  const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.08);
+  const multigrid::Strength strong(h.levels[0].matrix, 0.08);
+  const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, strong);
   const auto expected =
       reference::strong_graph(reference::sparse(a.view()), {owner.begin(), owner.end()}, 0.08);
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -107,7 +108,8 @@ TEST(independent_sets_are_those_that_the_serial_method_finds_by_the_same_keys) {
   for (const auto& a : {grid2d(23, 17), irregular(400, 3)}) {
     const auto h = hierarchy_of(a);
     const std::vector<std::int32_t> owner(at(a.n()), 0);
-    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.01);
+    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner,
+                                               multigrid::Strength(h.levels[0].matrix, 0.01));
     reference::Graph serial(at(a.n()));
     std::vector<std::uint64_t> keys;
     for (std::int32_t i = 0; i < a.n(); ++i) {
@@ -127,7 +129,8 @@ TEST(aggregates_cover_all_rows_with_strong_couplings_and_stay_inside_a_pe) {
   const auto h = hierarchy_of(a);
   for (const int pes : {1, 3}) {
     const auto owner = slabs(a.n(), pes);
-    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner, 0.02);
+    const auto graph = multigrid::strong_graph(h.levels[0].matrix, owner,
+                                               multigrid::Strength(h.levels[0].matrix, 0.02));
     const auto made = multigrid::aggregate(graph, h.levels[0].matrix);
     int outside = 0, lonely = 0;
     for (std::int32_t i = 0; i < a.n(); ++i) {
@@ -145,11 +148,12 @@ TEST(the_prolongator_is_that_of_the_reference) {
   const auto h = hierarchy_of(a);
   const auto& matrix = h.levels[0].matrix;
   const auto owner = slabs(a.n(), 1);
+  const multigrid::Strength strong(matrix, 0.08);
   Vec constant(at(a.n()));
   for (std::size_t i = 0; i < constant.size(); ++i) constant[i] = 1.0 + 0.1 * double(i % 3);
-  const auto made = multigrid::aggregate(multigrid::strong_graph(matrix, owner, 0.08), matrix);
-  const auto diagonal = multigrid::filtered_diagonal(matrix, constant, 0.08);
-  const auto p = multigrid::smoothed_prolongator(matrix, made, constant, diagonal, 0.08, 1.9);
+  const auto made = multigrid::aggregate(multigrid::strong_graph(matrix, owner, strong), matrix);
+  const auto diagonal = multigrid::filtered_diagonal(matrix, constant, strong);
+  const auto p = multigrid::smoothed_prolongator(matrix, made, constant, diagonal, strong, 1.9);
   const auto expected =
       reference::smoothed_prolongator(sparse(matrix), {made.of_row.begin(), made.of_row.end()},
                                       constant, 0.08, 1.9, multigrid::kLeastDiagonal);
@@ -174,10 +178,11 @@ TEST(the_prolongator_reproduces_the_constant_where_a_takes_it_to_zero) {
   const auto h = hierarchy_of(a);
   const auto& matrix = h.levels[0].matrix;
   const Vec ones(at(a.n()), 1.0);
+  const multigrid::Strength strong(matrix, 0.08);
   const auto made =
-      multigrid::aggregate(multigrid::strong_graph(matrix, slabs(a.n(), 2), 0.08), matrix);
+      multigrid::aggregate(multigrid::strong_graph(matrix, slabs(a.n(), 2), strong), matrix);
   const auto p =
-      multigrid::smoothed_prolongator(matrix, made, ones, Vec(at(a.n()), 1.0), 0.08, 2.0);
+      multigrid::smoothed_prolongator(matrix, made, ones, Vec(at(a.n()), 1.0), strong, 2.0);
   const Vec found = reference::multiply(sparse(p), Vec(at(made.count), 1.0));
   const Vec image = reference::multiply(sparse(matrix), ones);
   for (std::size_t i = 0; i < found.size(); ++i)
@@ -189,16 +194,18 @@ TEST(the_filtered_diagonal_keeps_the_constant_and_a_part_of_itself) {
   const auto h = hierarchy_of(a);
   const auto& matrix = h.levels[0].matrix;
   const Vec ones(at(a.n()), 1.0);
-  const auto diagonal = multigrid::filtered_diagonal(matrix, ones, 0.08);
+  const multigrid::Strength strong(matrix, 0.08);
+  const auto diagonal = multigrid::filtered_diagonal(matrix, ones, strong);
   const Sparse s = sparse(matrix);
   const Vec image = reference::multiply(s, ones);
   for (std::size_t i = 0; i < s.size(); ++i) {
-    double strong = diagonal[i];
+    double sum = diagonal[i];
     for (const auto& [j, value] : s[i])
-      if (j != i && multigrid::is_strong(value, 0.08)) strong += value;
-    CHECK(std::abs(strong - image[i]) < 1e-12);
+      if (strong(static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), value)) sum += value;
+    CHECK(std::abs(sum - image[i]) < 1e-12);
   }
-  const auto all = multigrid::filtered_diagonal(matrix, ones, 1.0);  // all entries are weak
+  const auto all = multigrid::filtered_diagonal(
+      matrix, ones, multigrid::Strength(matrix, 10.0));  // all entries are weak
   for (const double d : all) CHECK(d >= multigrid::kLeastDiagonal);
 }
 
@@ -277,4 +284,20 @@ TEST(penalty_rows_stay_out_of_all_aggregates) {
   for (std::int32_t i = 0; i < a.n(); i += 9) reached += p.end(i) > p.begin(i) ? 1 : 0;
   CHECK_EQ(reached, 0);
   CHECK(iterations(a, Serial(h)) <= 14);
+}
+
+TEST(rows_of_many_small_couplings_have_strong_ones) {
+  Entries e;  // 27-point: 26 couplings of 1/26
+  const std::int32_t m = 9;
+  for (std::int32_t k = 0; k < m * m * m; ++k)
+    for (std::int32_t d = 0; d < 27; ++d) {
+      const std::int32_t x = k % m + d % 3 - 1, y = k / m % m + d / 3 % 3 - 1,
+                         z = k / (m * m) + d / 9 - 1;
+      if (std::min({x, y, z}) >= 0 && std::max({x, y, z}) < m)
+        e[{k, x + m * (y + m * z)}] = d == 13 ? 26.0 : -1.0;
+    }
+  const auto a = from_entries<double>(m * m * m, e);
+  const auto h = hierarchy_of(a);
+  CHECK(h.levels.size() > 1);
+  CHECK(iterations(a, Serial(h)) <= 10);
 }
