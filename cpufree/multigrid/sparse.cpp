@@ -23,30 +23,17 @@ SparseMatrix transpose(const SparseMatrix& a) {
   return t;
 }
 
-// Gustavson 1978, "Two fast algorithms for sparse matrices".
 SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b) {
-  return matrix_of_rows(a.rows(), b.columns, [&](RowRange) {
-    // place: where the entry of each column is, if the current row has one.
-    return [&a, &b, place = std::vector<std::int64_t>(at(b.columns), -1),
-            values = std::vector<double>()](std::int32_t row, std::vector<std::int32_t>& col,
-                                            std::vector<double>& val) mutable {
-      const auto begin = static_cast<std::int64_t>(col.size());
-      values.clear();
-      for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-        for (std::int64_t m = b.begin(a.col[at(k)]); m < b.end(a.col[at(k)]); ++m) {
-          std::int64_t& to = place[at(b.col[at(m)])];
-          const double product = a.val[at(k)] * b.val[at(m)];
-          if (to < begin) {
-            to = static_cast<std::int64_t>(col.size());
-            col.push_back(b.col[at(m)]);
-            values.push_back(product);
-          } else {
-            values[at(to - begin)] += product;
-          }
-        }
-      std::sort(col.begin() + begin, col.end());
-      for (auto k = at(begin); k < col.size(); ++k)
-        val.push_back(values[at(place[at(col[k])] - begin)]);
+  return matrix_of_rows(a.rows(), b.columns, a.nonzeros(), [&](RowRange) {
+    return [&a, &b, sums = RowSums(b.columns)](std::int32_t row, std::vector<std::int32_t>& col,
+                                               std::vector<double>& val) mutable {
+      for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+        const double factor = a.val[at(k)];
+        const std::int32_t of = a.col[at(k)];
+        for (std::int64_t m = b.begin(of); m < b.end(of); ++m)
+          sums.add(b.col[at(m)], factor * b.val[at(m)]);
+      }
+      sums.move_to(col, val);
     };
   });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -61,9 +62,44 @@ double sum_over_rows(std::int32_t rows, F&& f) {
   return sum;
 }
 
-// Makes a matrix of rows that append(row, col, val) appends to two vectors, in order.
+// The sums of one row's entries, column by column (Gustavson 1978, "Two fast algorithms for sparse
+// matrices"). What is added to a column is summed in the order in which it comes.
+class RowSums {
+ public:
+  explicit RowSums(std::int32_t columns) : place_(at(columns), -1) {}
+
+  void add(std::int32_t column, double value) {
+    std::int32_t& place = place_[at(column)];
+    if (place >= 0) {
+      values_[at(place)] += value;
+    } else {
+      place = static_cast<std::int32_t>(columns_.size());
+      columns_.push_back(column);
+      values_.push_back(value);
+    }
+  }
+  // Appends them by column, and forgets them.
+  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val) {
+    std::ranges::sort(columns_);
+    for (const std::int32_t column : columns_) {
+      col.push_back(column);
+      val.push_back(values_[at(std::exchange(place_[at(column)], -1))]);
+    }
+    columns_.clear();
+    values_.clear();
+  }
+
+ private:
+  std::vector<std::int32_t> place_;  // of each column among those that have come, or -1
+  std::vector<std::int32_t> columns_;
+  std::vector<double> values_;
+};
+
+// Makes a matrix of rows that append(rows)(row, col, val) appends to two vectors, in order; some
+// `expected` entries in all.
 template <class F>
-SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, F&& append);
+SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_t expected,
+                            F&& append);
 
 SparseMatrix transpose(const SparseMatrix& a);
 
@@ -71,7 +107,8 @@ SparseMatrix transpose(const SparseMatrix& a);
 SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b);
 
 template <class F>
-SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, F&& append) {
+SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_t expected,
+                            F&& append) {
   struct Piece {
     std::vector<std::int32_t> col;
     std::vector<double> val;
@@ -84,6 +121,8 @@ SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, F&& append)
   for_pieces(rows, [&](int p, RowRange range) {
     Piece& piece = pieces[at(p)];
     auto&& of_piece = append(range);
+    const auto room = at(expected * range.size() / rows * 5 / 4);
+    piece.col.reserve(room), piece.val.reserve(room);
     for (std::int32_t row = range.begin; row < range.end; ++row) {
       of_piece(row, piece.col, piece.val);
       made.row_ptr[at(row) + 1] = static_cast<std::int64_t>(piece.col.size());

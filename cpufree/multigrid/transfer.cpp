@@ -9,27 +9,18 @@ SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggre
                                   const std::vector<double>& diagonal, const Strength& strong,
                                   double lambda) {
   const double omega = 4.0 / (3.0 * lambda);
-  return matrix_of_rows(a.rows(), aggregates.count, [&](RowRange) {
-    return [&, entries = std::vector<std::pair<std::int32_t, double>>()](
+  return matrix_of_rows(a.rows(), aggregates.count, a.nonzeros() / 2, [&](RowRange) {
+    return [&, omega, sums = RowSums(aggregates.count)](
                std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) mutable {
-      entries.clear();
       for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-        const std::int32_t j = a.col[at(k)];
-        if (aggregates.of_row[at(j)] < 0) continue;
+        const std::int32_t j = a.col[at(k)], to = aggregates.of_row[at(j)];
+        if (to < 0) continue;
         if (j == row)  // D_F^-1 F has a diagonal of ones
-          entries.emplace_back(aggregates.of_row[at(j)], (1.0 - omega) * constant[at(j)]);
+          sums.add(to, (1.0 - omega) * constant[at(j)]);
         else if (strong(row, j, a.val[at(k)]))
-          entries.emplace_back(aggregates.of_row[at(j)],
-                               -omega * a.val[at(k)] / diagonal[at(row)] * constant[at(j)]);
+          sums.add(to, -omega * a.val[at(k)] / diagonal[at(row)] * constant[at(j)]);
       }
-      std::ranges::stable_sort(entries, {}, [](const auto& entry) { return entry.first; });
-      for (std::size_t k = 0; k < entries.size(); ++k) {
-        if (k == 0 || entries[k].first != entries[k - 1].first) {
-          col.push_back(entries[k].first);
-          val.push_back(0.0);
-        }
-        val.back() += entries[k].second;
-      }
+      sums.move_to(col, val);
     };
   });
 }
