@@ -7,6 +7,7 @@
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "solves.hpp"
+#include "thread_team.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
@@ -228,4 +229,27 @@ TEST(other_preconditioners_solve_beside_a_hierarchy) {
   const auto found = system->solve(
       wave(a.n()), {}, testing_solves::solve_spec(Method::prcg, Preconditioner::jacobi), {});
   CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
+}
+
+TEST(several_processes_and_several_nodes_are_refused_with_the_reason) {
+  const auto a = grid2d(12, 12);
+  const auto says = [](const Unsupported& error) {
+    return std::string(error.what()).find("PEs of one process") != std::string::npos;
+  };
+  int refused = 0;
+  for (const auto& thrown : run_team(2, [&](const std::shared_ptr<Team>& team) {
+         auto spec = system_spec(2, 1);
+         spec.engine = Engine::cpu_processes;
+         spec.team = team;
+         make_system<double>(a.view(), {}, {}, spec);
+       }))
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const Unsupported& error) {
+      refused += says(error) ? 1 : 0;
+    }
+  CHECK_EQ(refused, 2);
+  auto nodes = system_spec(4, 1);
+  nodes.node_size = 2;
+  CHECK_THROWS(Unsupported, make_system<double>(a.view(), {}, {}, nodes));
 }

@@ -52,6 +52,7 @@ CASES: dict[str, Callable[[], np.ndarray]] = {
     "prcg with preconditioner jacobi, double": lambda: solve(method="prcg", pc="jacobi"),
     "cg with preconditioner none, float": lambda: in_float(),
     "pipecg with preconditioner fsai, double": lambda: solve(method="pipecg", pc="fsai"),
+    "cg with preconditioner amg, double": lambda: solve(method="cg", pc="amg"),
     "cg of 2 right-hand sides with preconditioner jacobi, double": lambda: together(),
     "jacobi2d with a source term, double": lambda: on_grid(),
 }
