@@ -20,7 +20,7 @@ from cpufree.cli.commands import (
     write_json,
 )
 from cpufree.cli.option_types import refuse, with_options
-from cpufree.cli.predict_report import prediction_report, stencil_report
+from cpufree.cli.predict_report import advice, prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
 from cpufree.text import counted
 
@@ -129,8 +129,7 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
         record = run_record(("predict", name), model_options.PREDICT_SOLVE, given)
         write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
     if given["quiet"]:
-        best = min(zip(times, numbers, strict=True), key=lambda pair: pair[0].seconds)
-        line = f"{display.seconds(best[0].seconds)} on {counted(best[1], 'GPU')}"
+        line = advice(numbers, [time.seconds for time in times])
         display.report_console(stderr=given["json"] == "-").print(line, highlight=False)
 
 
@@ -185,6 +184,5 @@ def predict(
         record = run_record(("predict", matrix), model_options.PREDICT_SOLVE, given)
         write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
     if given["quiet"]:
-        best = min(zip(times, numbers, strict=True), key=lambda pair: pair[0].seconds)
-        line = f"{display.seconds(best[0].seconds)} on {counted(best[1], 'GPU')}"
+        line = advice(numbers, [time.seconds for time in times])
         display.report_console(stderr=given["json"] == "-").print(line, highlight=False)

@@ -22,6 +22,27 @@ MOST_MEASURED = 8
 """GPUs up to which constants were measured."""
 
 
+WORTH = 0.5
+"""Efficiency from which GPUs are taken to be worth it."""
+
+
+def advice(numbers: Sequence[int], seconds: Sequence[float]) -> str:
+    """Return in a line the fastest number of GPUs that is worth it, and the fastest of all."""
+    efficiency = [
+        seconds[0] * numbers[0] / (time * pes) for pes, time in zip(numbers, seconds, strict=True)
+    ]
+    places = range(len(numbers))
+    worth = min((k for k in places if efficiency[k] >= WORTH), key=lambda k: seconds[k])
+    best = min(places, key=lambda k: seconds[k])
+
+    def told(k: int) -> str:
+        time, gpus = display.seconds(seconds[k]), counted(numbers[k], "GPU")
+        return f"{time} on {gpus}, at {efficiency[k]:.0%} efficiency"
+
+    more = f"; the fastest: {told(best)}" if best != worth else ""
+    return f"{told(worth)}{more}"
+
+
 def prediction_report(
     machine: str, numbers: list[int], times: list[IterationTime]
 ) -> RenderableType:
@@ -38,7 +59,10 @@ def prediction_report(
         for pes, one in zip(numbers, times, strict=True)
     ]
     head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
-    parts: list[RenderableType] = [display.columns(head, rows, f"Predicted for {machine}")]
+    parts: list[RenderableType] = [
+        display.columns(head, rows, f"Predicted for {machine}"),
+        Text(f"  {advice(numbers, [one.seconds for one in times])}"),
+    ]
     if numbers[-1] > MOST_MEASURED:
         parts.append(
             Text(
@@ -94,7 +118,10 @@ def stencil_report(
         for pes, one in zip(numbers, times, strict=True)
     ]
     head = ("GPUs", "iteration", "efficiency", "bound by")
-    return display.columns(head, rows, f"Predicted for {machine}")
+    return Group(
+        display.columns(head, rows, f"Predicted for {machine}"),
+        Text(f"  {advice(numbers, [one.seconds for one in times])}"),
+    )
 
 
 def stencil_comparison_report(found: Sequence[ComparedStencil]) -> RenderableType:

@@ -10,6 +10,7 @@ from cli_runner import Run, runner
 from paths import ROOT
 
 from cpufree.cli.predict_command import numbers_of
+from cpufree.cli.predict_report import advice
 
 MATRIX = "gen:poisson2d?nx=40,ny=40"
 
@@ -48,7 +49,14 @@ def test_predict_says_time_efficiency_and_what_bounds_it(run: Run, tmp_path: Pat
 def test_predict_in_one_line(run: Run) -> None:
     done = run("predict", MATRIX, "--pes", "1", "-q")
     assert done.code == 0
-    assert done.out.strip().endswith("on 1 GPU")
+    assert done.out.strip().endswith("on 1 GPU, at 100% efficiency")
+
+
+def test_prediction_advises_gpus_that_are_worth_it_and_names_the_fastest() -> None:
+    assert advice([1, 2, 4, 8], [80e-6, 50e-6, 45e-6, 60e-6]) == (
+        "50 µs on 2 GPUs, at 80% efficiency; the fastest: 45 µs on 4 GPUs, at 44% efficiency"
+    )
+    assert advice([2, 4], [80e-6, 41e-6]) == "41 µs on 4 GPUs, at 98% efficiency"
 
 
 def test_more_gpus_than_rows_are_refused(run: Run) -> None:
@@ -72,7 +80,7 @@ def test_grids_are_predicted_too(run: Run, tmp_path: Path) -> None:
     assert "bound by" in done.out
     times = [line["seconds"] for line in json.loads(report.read_text())["iterations"]]
     assert times[0] > times[1] > times[2]
-    assert run("predict", "grid:8192x8192", "-q").out.strip().endswith("GPUs")
+    assert run("predict", "grid:8192x8192", "-q").out.strip().endswith("efficiency")
 
 
 @pytest.mark.parametrize(("words", "code", "message"), [
