@@ -184,6 +184,10 @@ def test_other_threads_do_not_touch_signals() -> None:
 # The package
 
 
+def test_names_that_the_package_shows_are_the_public_ones() -> None:
+    assert dir(cpufree) == sorted(cpufree.__all__)
+
+
 def test_importing_the_package_loads_neither_numpy_nor_the_extension() -> None:
     code = (
         "import sys, cpufree; "
