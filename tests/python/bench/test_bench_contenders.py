@@ -91,6 +91,7 @@ def peers_file(tmp_path: Path) -> Path:
     peers = {
         "here": {"command": ["{python}", "bench/peers/here.py"], "methods": ["cg"], "needs": "it"},
         "slow": {"command": ["{python}", "slow.py"], "device": "cpu"},
+        "bare": {"command": ["{python}", "b.py"], "modules": ["json", "no_such"], "needs": "pip"},
         "absent": {"command": ["env", "A=1", "no-such-mpirun", "{pes}"], "needs": "an MPI"},
     }
     file.write_text(json.dumps(peers))
@@ -149,6 +150,13 @@ def test_all_are_those_that_can_be_started_for_what_is_measured(
     on_cpu = [entry.name for entry in choose(there, ["all"], False)]
     assert on_cpu == ["cpufree", "scipy", "here", "slow"]
     assert [entry.name for entry in choose(there, ["scipy"], True)] == ["scipy"]
+
+
+def test_peers_say_which_modules_they_lack(peers_file: Path) -> None:
+    there = find(peers_file=peers_file)
+    assert there["bare"].why_not == "no_such not installed; it needs pip"
+    with pytest.raises(UnsupportedError, match="'bare' is not available: no_such not installed"):
+        choose(there, ["bare"], True)
 
 
 def test_peers_run_in_their_checkout(peers_file: Path) -> None:

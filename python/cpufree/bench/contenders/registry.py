@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sys
@@ -132,14 +133,21 @@ def _peers_of(file: Path | None) -> Iterable[Entry]:
         listed: dict[str, Any] = json.loads(file.read_text())
         for name, peer in listed.items():
             command, methods = tuple(map(str, peer["command"])), tuple(peer.get("methods", METHODS))
-            # "env NAME=VALUE ... PROGRAM": the first word that is neither.
-            program = next(word for word in command if word != "env" and "=" not in word)
-            missing = shutil.which(program.replace("{python}", sys.executable)) is None
-            needs = peer.get("needs", program)
-            why = f"'{program}' was not found; it needs {needs}" if missing else ""
+            lacks = _lacking(command, peer.get("modules", ()))
+            why = f"{lacks}; it needs {peer.get('needs', 'that')}" if lacks else ""
             cpu_only, folder = peer.get("device") == "cpu", file.resolve().parents[2]
             yield Entry(name, PEER, command, methods, why, cpu_only, folder)
     except (ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
         raise InvalidInputError(
             f"{file}: no list of peers, {{name: {{command: [...]}}}} ({error!r})"
         ) from None
+
+
+def _lacking(command: Sequence[str], modules: Sequence[str]) -> str:
+    """Return what a peer lacks here, its program or modules of Python; "" where all is there."""
+    # "env NAME=VALUE ... PROGRAM": the first word that is neither.
+    program = next(word for word in command if word != "env" and "=" not in word)
+    if shutil.which(program.replace("{python}", sys.executable)) is None:
+        return f"'{program}' was not found"
+    absent = [name for name in modules if importlib.util.find_spec(name) is None]
+    return f"{' and '.join(absent)} not installed" if absent else ""
