@@ -288,6 +288,12 @@ STENCIL = (
     WAIT_LIMIT,
     COMPARE,
     replace(OUT, help="Save the values: .npy.", meaning="save the values", form="FILE.npy"),
+    replace(
+        PLOT,
+        help="Picture of the values: .png, .svg or .pdf.",
+        meaning="picture of the values, of a grid in three dimensions the middle plane "
+        "(`.png`, `.svg`, `.pdf`)",
+    ),
     *(JSON, QUIET),
 )
 

@@ -1,11 +1,13 @@
-"""The convergence plot as a file."""
+"""Pictures as files: how a solve converged, and the values of an array."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from cpufree.errors import InvalidInputError
 from cpufree.output_file import write_file
@@ -47,3 +49,24 @@ def plot_convergence(
     kind = os.path.splitext(path)[1][1:].lower()
     with write_file(path) as file:
         figure.savefig(file, dpi=160, format=kind)
+
+
+def plot_array(values: NDArray[Any], path: str, title: str) -> None:
+    """Save a picture of an array: a line, a map, or the middle one of its maps."""
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    while values.ndim > 2:
+        values = values[len(values) // 2]
+    if values.ndim == 1:
+        axes.plot(values)
+        axes.set_xlabel("point")
+    else:
+        image = axes.imshow(values, origin="lower", aspect="equal")
+        figure.colorbar(image, ax=axes)
+        axes.set_xlabel("axis 1")
+        axes.set_ylabel("axis 0")
+    axes.set_title(title)
+    kind = os.path.splitext(path)[1][1:].lower()
+    with write_file(path) as stream:
+        figure.savefig(stream, format=kind, dpi=150)

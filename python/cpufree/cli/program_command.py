@@ -21,7 +21,6 @@ from cpufree.cli.option_types import with_options
 from cpufree.cli.rank_commands import as_rank
 from cpufree.compiler.decorated import Program
 from cpufree.errors import InvalidInputError
-from cpufree.output_file import write_file
 from cpufree.text import counted
 
 EPILOG = """
@@ -86,7 +85,9 @@ def _tell(chosen: Program, result: Any, arguments: tuple[Any, ...], given: dict[
     if given["out"] and shown is not None:
         save_grid(given["out"], shown)
     if given["plot"] and shown is not None:
-        plot(shown, given["plot"], chosen.name)
+        from cpufree.cli.plot import plot_array
+
+        plot_array(shown, given["plot"], chosen.name)
     facts = _facts(chosen, result, given["timings"])
     display.report_console().print(display.pairs(facts, chosen.name))
 
@@ -129,30 +130,6 @@ def picture(result: Any, arguments: tuple[Any, ...]) -> NDArray[Any] | None:
         if isinstance(value, np.ndarray) and value.ndim > 0:
             return value
     return None
-
-
-def plot(values: NDArray[Any], path: str, title: str) -> None:
-    """Save a picture of an array: a line, a map, or the middle one of its maps."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    while values.ndim > 2:
-        values = values[len(values) // 2]
-    if values.ndim == 1:
-        axes.plot(values)
-        axes.set_xlabel("point")
-    else:
-        image = axes.imshow(values, origin="lower", aspect="equal")
-        figure.colorbar(image, ax=axes)
-        axes.set_xlabel("axis 1")
-        axes.set_ylabel("axis 0")
-    axes.set_title(title)
-    kind = Path(path).suffix[1:].lower()
-    with write_file(path) as stream:
-        figure.savefig(stream, format=kind, dpi=150)
 
 
 def _facts(chosen: Program, result: Any, timings: bool) -> list[tuple[str, str]]:

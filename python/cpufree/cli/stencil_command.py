@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +10,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
 from cpufree import distributed, options
 from cpufree.cli import display
 from cpufree.cli.commands import (
+    PLOT_SUFFIXES,
     check_can_write,
     check_different,
     save_grid,
@@ -28,6 +27,7 @@ from cpufree.cli.run_record import run_record
 from cpufree.cli.stencil_input import FirstValues, parse, parse_boundary
 from cpufree.env import Env
 from cpufree.errors import CpufreeError
+from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.text import counted
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ EPILOG = """
   cpufree stencil jacobi2d --grid 8192x8192 --iters 10000
 
   cpufree stencil jacobi2d --grid 8192x8192 --iters 10000 --gpus 0,1
+
+  cpufree stencil jacobi2d --grid 200x200 --iters 5000 --plot heat.png
 
   cpufree stencil jacobi3d --grid 256^3 --iters 1000 --precision single --boundary periodic
 
@@ -84,7 +86,8 @@ def stencil(
         if speaks:
             check_can_write(given["out"], (".npy",))
             check_can_write(given["json"])
-            check_different(given["out"], given["json"])
+            check_can_write(given["plot"], PLOT_SUFFIXES)
+            check_different(given["out"], given["json"], given["plot"])
         code = StencilWork(kind, first, given, {"engine": engine, "boundary": boundary}).run(speaks)
     raise typer.Exit(code)
 
@@ -113,14 +116,15 @@ class StencilWork:
     def together(self) -> bool:
         """Whether each of several ranks writes its own part of the values."""
         team = distributed.current()
-        return team is not None and not self.check and can_write_together(self.given["out"], team)
+        whole = self.check or self.given["plot"] is not None
+        return team is not None and not whole and can_write_together(self.given["out"], team)
 
     def run(self, speaks: bool) -> int:
         """Iterate; where this process speaks, report and write. Return the exit code."""
         from cpufree.stencil import jacobi
         from cpufree.stencil.grid_input import whole
 
-        quiet, out, json = (self.given[name] for name in ("quiet", "out", "json"))
+        quiet, out, json, plot = (self.given[name] for name in ("quiet", "out", "json", "plot"))
         notes = Console(stderr=True, highlight=False, quiet=quiet or not speaks)
         paper = display.report_console(stderr=json == "-", quiet=not speaks)
         start = self.first.open()
@@ -130,18 +134,19 @@ class StencilWork:
             u0 = start.part(whole(start.shape))
         else:
             how |= {"shape": start.shape, "dtype": start.dtype}
-        gather = self.check or (out is not None and not self.together)
-        with Follow(notes, "iterating", self.given["iters"]) as follow:
+        gather = self.check or plot is not None or (out is not None and not self.together)
+        share = of_iterations(self.given["iters"])
+        with ProgressBar("  iterating", share, notes) as follow:
             result = jacobi(u0, self.given["iters"], progress=follow, gather=gather, **how)
-        where = self._save(result, speaks)
+        lines = self._save(result, speaks)
         if json and speaks:
             write_json(json, {**self._facts(result), **result.to_dict()})
         if quiet:
             paper.print(Text(verdict(self.kind, result)))
         else:
             paper.print(report(self.kind, result))
-            if where:
-                paper.print(Text(f"  {where}"))
+            for line in lines:
+                paper.print(Text(f"  {line}"))
         if self.check and speaks:
             compare(result, start.part(whole(start.shape)), self.chosen["boundary"], notes)
             if not quiet:
@@ -168,16 +173,22 @@ class StencilWork:
         facts = {"stencil": self.kind, "boundary": self.given["boundary"]}
         return {**record, **facts, "tolerances": tolerances}
 
-    def _save(self, result: StencilResult, speaks: bool) -> str:
-        """Write the values where that is asked for; return where they are."""
-        out = self.given["out"]
-        if out is None:
-            return ""
-        if self.together:
-            return write_together(out, result.shape, result.box, result.u, "values")
-        if speaks:
-            save_grid(out, result.u)
-        return f"values in {out}"
+    def _save(self, result: StencilResult, speaks: bool) -> list[str]:
+        """Write the values and their picture where that is asked for; return where they are."""
+        lines = []
+        out, plot = self.given["out"], self.given["plot"]
+        if out is not None and self.together:
+            lines.append(write_together(out, result.shape, result.box, result.u, "values"))
+        elif out is not None:
+            if speaks:
+                save_grid(out, result.u)
+            lines.append(f"values in {out}")
+        if plot is not None and speaks:
+            from cpufree.cli.plot import plot_array  # a heavy import
+
+            plot_array(result.u, plot, verdict(self.kind, result))
+            lines.append(f"plot in {plot}")
+        return lines
 
 
 def verdict(kind: str, result: StencilResult) -> str:
@@ -224,7 +235,7 @@ def compare(result: StencilResult, u0: NDArray[Any], boundary: Any, notes: Conso
     """Raise Mismatch unless the values are those of the serial reference."""
     from cpufree.stencil import reference
 
-    with Follow(notes, "checking", result.iterations) as follow:
+    with ProgressBar("  checking", of_iterations(result.iterations), notes) as follow:
         expected = reference(
             u0,
             result.iterations,
@@ -238,38 +249,3 @@ def compare(result: StencilResult, u0: NDArray[Any], boundary: Any, notes: Conso
             f"the check failed: {counted(points, 'point')} of {result.u.size} differ from the "
             "serial reference; please report this"
         )
-
-
-class Follow:
-    """One line on stderr with the iterations done; on a terminal only. Pass it as `progress`."""
-
-    def __init__(self, console: Console, what: str, iterations: int) -> None:
-        """Follow a run of so many iterations."""
-        self.bar = Progress(
-            TextColumn(f"  {what}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f} of {task.total:.0f}"),
-            TextColumn("{task.fields[change]}"),
-            TextColumn("{task.fields[elapsed]:.1f} s"),
-            console=console,
-            transient=True,
-        )
-        self.begin = time.perf_counter()
-        self.shown = console.is_terminal and not console.quiet
-        self.task = self.bar.add_task("", total=iterations, change="", elapsed=0.0)
-
-    def __enter__(self) -> Follow:
-        if self.shown:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            self.bar.stop()
-
-    def __call__(self, iteration: int, update: float) -> bool:
-        """Show how far a run is; always asks to go on."""
-        change = "" if math.isnan(update) else f"rms change {update:.1e}"
-        elapsed = time.perf_counter() - self.begin
-        self.bar.update(self.task, completed=iteration, change=change, elapsed=elapsed)
-        return True

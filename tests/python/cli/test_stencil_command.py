@@ -16,8 +16,8 @@ import pytest
 
 from cpufree import stencil
 from cpufree.cli import app as cli
-from cpufree.cli import stencil_command
 from cpufree.cli.commands import check_can_write
+from cpufree.progress_bar import ProgressBar
 from cpufree.stencil import jacobi
 
 pytestmark = pytest.mark.cpu_only
@@ -158,6 +158,16 @@ def test_json_on_stdout_is_all_there_is(run: Run) -> None:
     assert (used["grid"], used["precision"], used["init"]) == ("20x20", "double", "hot-wall")
 
 
+@pytest.mark.parametrize("kind", ["jacobi2d", "jacobi3d"])
+def test_picture_of_the_values_is_written(run: Run, tmp_path: Path, kind: str) -> None:
+    plot = tmp_path / "heat.svg"
+    grid = "20x20" if kind == "jacobi2d" else "8^3"
+    code, out, _ = run(kind, "--grid", grid, "--iters", 5, "--plot", plot)
+    assert code == 0
+    assert f"plot in {plot}" in out
+    assert f"{kind}: 5 iterations" in plot.read_text()  # its title, as a comment beside its glyphs
+
+
 def test_quiet_leaves_one_line_that_says_how_it_ended(run: Run) -> None:
     words = ("jacobi2d", "--grid", "30x30", "--iters", 5, "--tol", "1e-9", "--quiet")
     code, out, err = run(*words)
@@ -248,7 +258,7 @@ def test_ctrl_c_ends_with_130_and_saves_the_values(
         os.kill(os.getpid(), signal.SIGINT)
         return True
 
-    monkeypatch.setattr(stencil_command.Follow, "__call__", press)
+    monkeypatch.setattr(ProgressBar, "__call__", press)
     path = tmp_path / "u.npy"
     code, out, _ = run("jacobi2d", "--grid", "100x100", "--iters", 10**12, "--out", path)
     assert code == 130
