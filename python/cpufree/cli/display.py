@@ -257,7 +257,11 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
         rows.append(("diagonal", f"{facts['diagonal_min']:.6g} to {facts['diagonal_max']:.6g}"))
     rows.append(("dominant rows", f"{facts['dominant_rows'] / n:.1%}"))
     state = (
-        Text("  Accepted: symmetric with a positive diagonal.", style="green")
+        Text(
+            "  Accepted: finite, symmetric, and the diagonal is positive. Whether it is positive "
+            "definite was not checked: solve finds out.",
+            style="green",
+        )
         if problem is None
         else Text(f"  Refused by solve: {problem}", style="red")
     )

@@ -285,7 +285,7 @@ class Result:
         if not self.disturbances:
             return ""
         times = counted(self.disturbances, "time")
-        return f"other programs took the core of a thread {times}; fewer threads went on"
+        return f"other programs took the core of a thread {times}; the other threads did its work"
 
     def _times(self) -> str:
         parts = ("setup_", "solve_")

@@ -34,7 +34,8 @@ def test_info_describes_matrix_and_partition(run: Run) -> None:
     assert "3 least, 4.8 mean, 5 most" in text
     assert "diagonal 4 to 4" in text
     assert "dominant rows 100.0%" in text
-    assert "Accepted: symmetric with a positive diagonal." in text
+    assert "Accepted: finite, symmetric, and the diagonal is positive." in text
+    assert "Whether it is positive definite was not checked" in text
     for word in ("edge cut", "halo volume", "imbalance", "neighbours"):
         assert word in text
 

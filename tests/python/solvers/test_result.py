@@ -118,5 +118,6 @@ def test_every_reason_equals_its_name_and_has_a_meaning(reason: Reason) -> None:
 
 
 def test_a_disturbed_solve_says_so_and_a_quiet_one_nothing() -> None:
-    assert "other programs took the core of a thread 3 times" in repr(result(disturbances=3))
+    text = repr(result(disturbances=3))
+    assert "took the core of a thread 3 times; the other threads did its work" in text
     assert "disturbed" not in repr(result())
