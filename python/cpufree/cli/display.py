@@ -15,6 +15,7 @@ from rich.text import Text
 
 from cpufree.cli import endings
 from cpufree.solvers.result import Result
+from cpufree.summary import one_a_line
 from cpufree.text import counted
 from cpufree.text import number as number  # of what all commands show
 
@@ -133,7 +134,7 @@ def result_report(
             rows.append(("in extended precision", residual(checked.extended)))
     rows += [
         ("method", f"{result.method}, preconditioner {result.pc}"),
-        ("why", result.why.replace("; ", "\n")),
+        ("why", one_a_line(result.why)),
         ("engine", f"{result.engine}: {layout(result)}"),
         ("matrix", storage(plan, result.x.dtype.itemsize)),
         ("time", times(result.timings)),

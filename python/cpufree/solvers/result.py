@@ -277,7 +277,7 @@ class Result:
             ("disturbed", self.disturbed()),
         ]
         rows = [(name, value) for name, value in rows if value]
-        rows += [("why", self.why)] if self.why else []
+        rows += [("why", summary.one_a_line(self.why))] if self.why else []
         return rows + [("warning", warning) for warning in self.warnings]
 
     def disturbed(self) -> str:

@@ -389,7 +389,7 @@ class Solver:
             ("type", str(self.dtype)),
             ("engine", f"{self.engine}, {layout}"),
             ("seconds", f"set-up {self.setup_seconds:.3g}"),
-            ("why", "; ".join(matrix.layout.why)),
+            ("why", summary.one_a_line("; ".join(matrix.layout.why))),
             *(("warning", warning) for warning in self.warnings),
         ]
         return f"{title}{', closed' if matrix.closed else ''}", rows

@@ -7,6 +7,7 @@ import io
 import logging
 import subprocess
 import sys
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,13 @@ def test_html_has_verdict_rows_and_no_markup_of_values() -> None:
     from cpufree.summary import as_html
 
     assert "&lt;b&gt;" in as_html("t", [("name", "<b>")])
+
+
+def test_reasons_are_a_list_in_html() -> None:
+    result = solve(A, B, pes=2)
+    html = result._repr_html_()
+    for reason in result.why.split("; "):
+        assert f"<li>{escape(reason)}</li>" in html
 
 
 def test_stencil_result_has_html_too() -> None:

@@ -45,7 +45,8 @@ def test_repr_tells_verdict_residuals_place_and_time() -> None:
             "  method              prcg, preconditioner jacobi",
             "  engine              cpu_threads, 1 PE × 2 blocks",
             "  seconds             setup 0.25, solve 0.5, kernel 0.4, per_iteration 0.0571",
-            "  why                 prcg: one reduction; 1 PE: asked for",
+            "  why                 prcg: one reduction",
+            "                      1 PE: asked for",
         ]
     )
 
