@@ -124,6 +124,7 @@ def result_report(
         return f"{norm:.3e}{relative}"
 
     rows = [
+        ("right-hand side", result.described_rhs()),
         ("tolerance", residual(tolerance)),
         ("recursive residual", residual(result.residual)),
         ("true residual b - A x", residual(result.true_residual)),

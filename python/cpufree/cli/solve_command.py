@@ -199,6 +199,7 @@ class SolveWork:
         Return the result as the check leaves it.
         """
         laps, outputs = self.laps, self.outputs
+        result = result.of_rhs(self.told_rhs())
         if lines:  # x lies there
             outputs = dataclasses.replace(outputs, out=None)
         checked = None
@@ -228,6 +229,12 @@ class SolveWork:
         if self.given["timings"]:
             paper.print(timeline.chart(timeline.phases(laps, result.timings)))
         return result
+
+    def told_rhs(self) -> str:
+        """Return what b is: a word of --rhs, or a file."""
+        rhs = self.given["rhs"]
+        words = {"ones": "all ones (the default of --rhs)", "random": "random, standard normal"}
+        return words.get(rhs, f"file {rhs}")
 
     def _write_together(self, problem: Problem, solver: Solver, result: Result) -> str:
         """Write x, each rank its own rows; return where it lies."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,10 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
+from cpufree.dtypes import dtype_name
 from cpufree.errors import VectorError
+from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.sparse import issparse
 from cpufree.solvers import on_gpu
 from cpufree.solvers.result import Reason, Result
+
+
+def described(b: Any) -> str:
+    """Return what a right-hand side is, in a few words: type and shape, or the file."""
+    if is_path(b):
+        return f"file {os.fspath(b)}"
+    kind = dtype_name(b) or type(b).__name__
+    return f"{kind} {shape_of(b)}"
 
 
 def shape_of(v: Any) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,8 @@ class Result:
         ‖b - A x‖₂, computed at the end.
     bnorm : float
         ‖b‖₂.
+    rhs : str
+        What b was: type and shape of an array, or the file; of the command line, --rhs.
     history : array of float64
         ‖r‖₂ at iterations 0, history_stride, 2 history_stride, ...
     history_stride : int
@@ -174,6 +176,7 @@ class Result:
     weighted_residual: float = 0.0
     outside: float = 0.0
     levels: tuple[dict[str, Any], ...] = ()
+    rhs: str = ""
     columns: tuple[Result, ...] = ()
 
     def __bool__(self) -> bool:
@@ -217,13 +220,21 @@ class Result:
         """SciPy's info code, 0 if converged, else the number of iterations (at least 1)."""
         return 0 if self.converged else max(1, self.iterations)
 
+    def of_rhs(self, rhs: str) -> Result:
+        """Return this result with what b was, in words."""
+        columns = (
+            replace(column, rhs=f"column {k} of {rhs}") for k, column in enumerate(self.columns)
+        )
+        return replace(self, rhs=rhs, columns=tuple(columns))
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but x as plain Python values, ready for JSON.
 
         NaN and infinities, which JSON does not have, become None.
         """
         names = (
-            "converged reason info iterations residual true_residual relative_residual bnorm "
+            "converged reason info iterations residual true_residual relative_residual rhs bnorm "
+            "weighted_residual outside "
             "history history_stride method pc why engine pes blocks gpus device timings warnings "
             "counts disturbances levels"
         )
@@ -270,6 +281,7 @@ class Result:
         rows = [
             ("true residual", f"{self.true_residual:.3e}   relative to b: {relative}"),
             ("recursive residual", f"{self.residual:.3e}"),
+            ("right-hand side", self.described_rhs()),
             ("x", f"{dtype_name(self.x)} {tuple(self.x.shape)}"),
             ("method", f"{self.method}, preconditioner {self.pc}"),
             ("engine", f"{self.engine}, {layout}"),
@@ -279,6 +291,10 @@ class Result:
         rows = [(name, value) for name, value in rows if value]
         rows += [("why", summary.one_a_line(self.why))] if self.why else []
         return rows + [("warning", warning) for warning in self.warnings]
+
+    def described_rhs(self) -> str:
+        """Return what b was, with its norm; "" where that is not known."""
+        return f"{self.rhs}, ‖b‖ {self.bnorm:.3e}" if self.rhs else ""
 
     def disturbed(self) -> str:
         """Return a sentence on `disturbances`; "" where there were none."""

@@ -30,7 +30,7 @@ from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving, vectors
-from cpufree.solvers.columns import count_columns
+from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
@@ -331,6 +331,7 @@ class Solver:
             "replace_every": replace_every,
             "chebyshev_degree": chebyshev_degree,
         }
+        rhs = described(b)
         matrix = self._matrix
         with matrix.working():
             with self._lock:
@@ -352,9 +353,9 @@ class Solver:
                 choices.one_of("columns", columns, column_groups.COLUMNS),
             )
             if prepared is None:
-                return solving.solve_columns(matrix, self._lock, b, x0, call)
+                return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:
-                return solving.solve_one(matrix, b, prepared, call)
+                return solving.solve_one(matrix, b, prepared, call).of_rhs(rhs)
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""

@@ -162,6 +162,16 @@ def test_solve_that_does_not_converge_says_so_and_keeps_x(run: Run, tmp_path: Pa
     assert np.load(out).any()
 
 
+def test_report_says_what_the_right_hand_side_is(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", 3.0 * np.ones(400))
+    report = tmp_path / "report.json"
+    assert "all ones (the default of --rhs), ‖b‖ 2.000e+01" in run("solve", POISSON).out
+    assert "random, standard normal, ‖b‖" in run("solve", POISSON, "--rhs", "random").out
+    of_file = run("solve", POISSON, "--rhs", tmp_path / "b.npy", "--json", report)
+    assert f"file {tmp_path / 'b.npy'}, ‖b‖ 6.000e+01" in of_file.out
+    assert json.loads(report.read_text())["rhs"] == f"file {tmp_path / 'b.npy'}"
+
+
 def test_higher_limit_is_advised_with_reserve_where_the_residual_has_risen(run: Run) -> None:
     chain = ("gen:poisson1d?n=400", "--pc", "none", "--rtol", 1e-9)
     rising = run("solve", *chain, "--maxiter", 3).out

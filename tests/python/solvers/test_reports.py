@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,17 @@ def test_html_has_verdict_rows_and_no_markup_of_values() -> None:
     from cpufree.summary import as_html
 
     assert "&lt;b&gt;" in as_html("t", [("name", "<b>")])
+
+
+def test_result_says_what_the_right_hand_side_was(tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", B)
+    assert solve(A, B).rhs == "float64 (600,)"
+    assert solve(A, list(B)).rhs == "list (600,)"
+    assert solve(A, tmp_path / "b.npy").rhs == f"file {tmp_path / 'b.npy'}"
+    several = solve(A, np.column_stack([B, 2 * B]))
+    assert several.rhs == "float64 (600, 2)"
+    assert several.columns[1].rhs == "column 1 of float64 (600, 2)"
+    assert several.columns[1].to_dict()["rhs"] == "column 1 of float64 (600, 2)"
 
 
 def test_reasons_are_a_list_in_html() -> None:
