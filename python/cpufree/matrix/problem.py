@@ -31,7 +31,7 @@ _MANY_ROWS = 1_000_000
 
 
 MatrixLike: TypeAlias = Any
-"""SciPy sparse, NumPy 2-D, CsrMatrix, or a path or `gen:` string for `load_matrix`;
+"""SciPy sparse, NumPy 2-D, a list of rows, CsrMatrix, or a path or `gen:` string for `load_matrix`;
 also matrices of CuPy and PyTorch, and pandas DataFrames."""
 _DTYPES: dict[str, tuple[type, ...]] = {
     "indptr": (np.int64,),
@@ -197,7 +197,8 @@ def convert(A: Any) -> CsrMatrix:
     """Return a matrix in memory as a CsrMatrix, with its pattern as it is.
 
     Args:
-        A: SciPy sparse, NumPy 2-D, CsrMatrix, a matrix of CuPy or PyTorch, or a DataFrame.
+        A: SciPy sparse, NumPy 2-D, a list of rows, CsrMatrix, a matrix of CuPy or PyTorch, or a
+            DataFrame.
 
     Raises:
         MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
@@ -208,6 +209,8 @@ def convert(A: Any) -> CsrMatrix:
         origin = getattr(A, "_cpufree_origin", None)
         known = origin.source_of(A) if origin is not None and A.format == "csr" else None
         return known or _from_sparse(A)
+    if isinstance(A, (list, tuple)):
+        A = _as_array(A)
     if isinstance(A, np.ndarray):
         return _from_dense(A)
     if library_of(A):
@@ -298,6 +301,17 @@ def _check_sparse_indices(A: Any) -> None:
             A.check_format(full_check=True)
         except (ValueError, ZeroDivisionError) as error:  # by a block without rows or columns
             raise MatrixError(f"the {A.format.upper()} arrays are inconsistent: {error}") from None
+
+
+def _as_array(rows: Any) -> NDArray[Any]:
+    """Return a list of rows as an array."""
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        raise MatrixError(
+            f"cannot take a matrix from a {type(rows).__name__}: its rows are not equally long "
+            f"lists of numbers ({error})"
+        ) from None
 
 
 def _from_dense(A: NDArray[Any]) -> CsrMatrix:

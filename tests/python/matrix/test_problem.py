@@ -260,7 +260,26 @@ def test_rejects_huge_matrix_with_hardly_any_entries_without_allocating_rows() -
 # Not matrices
 
 
-@pytest.mark.parametrize("A", [[[1.0]], 3.0, None, {}, spla.aslinearoperator(np.eye(2))])
+def test_list_of_rows_is_a_dense_matrix() -> None:
+    for rows in (DENSE.tolist(), tuple(map(tuple, DENSE.tolist()))):
+        assert as_csr(rows).to_scipy().toarray().tolist() == DENSE.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.0, 2.0], [2.0]], "not equally long"),
+        ([1.0, 2.0], "two dimensions"),
+        ([["a"]], "must hold real numbers"),
+        ([], "two dimensions"),
+    ],
+)
+def test_list_that_is_no_matrix_is_refused(rows: list[object], message: str) -> None:
+    with pytest.raises(MatrixError, match=message):
+        as_csr(rows)
+
+
+@pytest.mark.parametrize("A", [3.0, None, {}, spla.aslinearoperator(np.eye(2))])
 def test_rejects_other_objects_with_their_type(A: Any) -> None:
     with pytest.raises(MatrixError, match=f"cannot take a matrix from .*{type(A).__name__}"):
         as_csr(A)
