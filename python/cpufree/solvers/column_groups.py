@@ -13,7 +13,10 @@ COLUMNS = ("auto", "together", "one by one")
 LEAST_BYTES = 5e6
 """Of a matrix whose columns are solved together by default: smaller ones stay in the caches."""
 LEAST_OF_VECTORS = 7.0
-"""On the CPU: bytes of such a matrix, in those of a vector (an iteration moves some twelve)."""
+"""On the CPU: bytes of a matrix whose columns pay from LEAST_COLUMNS on, in those of a vector (an
+iteration moves some twelve)."""
+FOUR_OF_VECTORS = 5.0
+"""The same of one whose columns pay from four on, such as the five-point Laplacian."""
 LEAST_COLUMNS = 3
 """Two together were not faster, on the CPU and on a GPU (bench/columns.py)."""
 METHOD = "cg"
@@ -104,7 +107,8 @@ def does_not_pay(several: Several) -> str:
         return "two are no faster together"
     if several.on_gpu:
         return ""
-    if several.matrix_bytes < LEAST_OF_VECTORS * several.vector_bytes:
+    least = FOUR_OF_VECTORS if several.columns >= 4 else LEAST_OF_VECTORS
+    if several.matrix_bytes < least * several.vector_bytes:
         return "its rows are short, and most of the time on the CPU goes into vectors"
     return ""
 

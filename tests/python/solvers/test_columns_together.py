@@ -148,11 +148,13 @@ def test_auto_takes_together_what_pays_and_says_why() -> None:
         ({"refused": "with a process for each PE"}, "with a process for each PE"),
         ({"on_chip": True}, "stays on chip"),
         ({"matrix_bytes": 1e5}, "the matrix is small"),
-        ({"vector_bytes": 2e7}, "rows are short"),
+        ({"vector_bytes": 2.5e7}, "rows are short"),
+        ({"vector_bytes": 1.9e7, "columns": 3}, "rows are short"),
         ({"columns": 2}, "two are no faster"),
     ):
         other = choose_way("auto", replace(large, **changed))
         assert not other.together and why in other.why
+    assert choose_way("auto", replace(large, vector_bytes=1.9e7)).together
     assert choose_way("auto", replace(large, on_gpu=True, vector_bytes=2e7)).together
     assert not choose_way("auto", replace(large, on_gpu=True, columns=2)).together
     assert not choose_way("one by one", large).together
