@@ -17,6 +17,7 @@ from cpufree.machine.communication import Communication, load_published
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
+from tools import headlines
 from tools.page_tables import markdown, run
 from tools.results import solver_tables as cg
 from tools.results.records import FOLDER, ROOT, json_lines, solver_record
@@ -224,6 +225,7 @@ def kernel_times() -> str:
 
 
 PAGES = {
+    ROOT / "README.md": lambda: {"headlines": headlines.table()},
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
     ROOT / "docs/design/kernel-compilation.md": lambda: {
         "builds": builds("../../bench/results/"),

@@ -10,7 +10,8 @@ from pathlib import Path
 import bench_script
 import pytest
 
-from tools.page_tables import marks, run
+from tools.page_figures import PAGES
+from tools.page_tables import marks, run, with_tables
 from tools.results.records import FOLDER, ROOT
 
 
@@ -27,6 +28,12 @@ def test_the_tables_of_compiled_programs_are_what_the_records_say(tmp_path: Path
     shutil.copyfile(ROOT / "docs/compiler.md", page)
     tables.write_page(page, tables.page(records))
     assert page.read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_have_what_the_records_say(page: Path) -> None:
+    written = page.read_text(encoding="utf-8")
+    assert with_tables(written, PAGES[page]()) == written
 
 
 def test_a_page_out_of_date_is_named_and_then_written(

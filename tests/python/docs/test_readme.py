@@ -15,6 +15,7 @@ from paths import ROOT
 
 import cpufree
 from cpufree.generate import parse_spec
+from tools.results.timeline import description
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
@@ -41,10 +42,19 @@ def test_links_lead_to_files(page: Path) -> None:
 
 def test_make_commands_are_targets() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    targets = [words[1] for words in commands("make")]
-    assert {"demo", "test"} <= set(targets)
+    targets = re.findall(r"`make (\S+)`", (ROOT / "README.md").read_text())
+    assert {"demo", "test", "docs"} <= set(targets)
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_addresses_are_those_of_the_package() -> None:
+    urls = re.findall(
+        r'^\w+ = "(https://cpufree\S+)"$', (ROOT / "pyproject.toml").read_text(), re.M
+    )
+    text = (ROOT / "README.md").read_text()
+    assert len(urls) == 2
+    assert re.findall(r"https://cpufree\S+", text) == urls[:1]
 
 
 def demo_words() -> list[str]:
@@ -71,8 +81,7 @@ def parts(words: list[str]) -> list[tuple[str, list[str]]]:
 
 
 def test_first_command_solves_files_of_the_user(own_system: Path) -> None:
-    words = commands("cpufree")[1]  # after doctor
-    assert words[1:3] == ["solve", "A.mtx"]
+    words = next(words for words in commands("cpufree") if words[1:3] == ["solve", "A.mtx"])
     program = [sys.executable, "-c", "from cpufree.cli.app import main; main()", *words[1:]]
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -107,8 +116,8 @@ def own_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_first_example_solves_files_of_the_user_and_prints_what_the_readme_shows(
-    own_system: Path, capsys: pytest.CaptureFixture[str]
+def test_examples_run_at_once_and_print_what_the_readme_shows(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     names: dict[str, Any] = {}
     for code in blocks("python"):  # one after the other, as they are read
@@ -118,6 +127,7 @@ def test_first_example_solves_files_of_the_user_and_prints_what_the_readme_shows
     assert names["info"] == 0
     told, shown = capsys.readouterr().out.splitlines(), blocks("text")[0].splitlines()
     number = r"[-+.e0-9]+"
+    assert len(shown) >= 6
     for line, expected in zip(told, shown, strict=False):
         # Where it runs, and digits that rounding changes, differ from machine to machine.
         if not line.startswith("  engine"):
@@ -145,15 +155,12 @@ def test_times_of_the_page_on_gpus_are_those_of_the_records() -> None:
             assert re.search(rf"\| {matrix} \| .* \| {time} `", results), (matrix, time)
 
 
-def test_headline_figures_are_those_of_the_records() -> None:
-    # Pages that give figures with their records.
-    pages = ("results", "compiler", "dace", "triggered", "benchmarking")
-    results = "".join((ROOT / f"docs/{page}.md").read_text() for page in pages)
-    text = (ROOT / "README.md").read_text()
-    figures = re.findall(r"(\d+\.\d+)(?:×| µs)", text)
-    assert len(figures) >= 8
-    for figure in figures:
-        assert re.search(rf"\b{re.escape(figure)}(?!\d)", results), figure
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_picture_is_described_by_the_figures_of_its_records(page: str) -> None:
+    told = re.search(r"^!\[(.*)\]\(.*timeline.svg\)$", (ROOT / page).read_text(), re.M)
+    assert told
+    times = [f"{float(time):.1f}" for time in re.findall(r"([\d.]+) us", description())]
+    assert re.findall(r"([\d.]+) µs", told[1]) == times
 
 
 @pytest.mark.slow
