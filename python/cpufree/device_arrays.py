@@ -73,6 +73,15 @@ def address(v: Any) -> int:
     return int(_interface(v)["data"][0])
 
 
+def moved(v: Any, axis: int, to: int) -> Any:
+    """Return an array on a GPU with an axis in another place; it shares memory."""
+    if axis == to:
+        return v
+    if library_of(v) == "torch":
+        return v.detach().movedim(axis, to)
+    return sys.modules["cupy"].moveaxis(v, axis, to)
+
+
 def contiguous(v: Any, copy_values: bool = True) -> Any:
     """Return an array on a GPU without gaps: itself where it has none.
 

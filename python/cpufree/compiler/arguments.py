@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from cpufree import device_arrays
 from cpufree.compiler import ir
+from cpufree.compiler.arrays import divided_first
 from cpufree.compiler.front.lowering import Lowered, Outside
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import KINDS
@@ -137,11 +138,12 @@ class Arguments:
         self.brought |= self.on_gpu
         self.on_gpu = set()
 
-    def contiguous(self, key: str, copy_values: bool = True) -> Any:
-        """Return an array where it lies, or one without gaps in its place."""
+    def contiguous(self, key: str, copy_values: bool = True, axis: int = 0) -> Any:
+        """Return an array where it lies, or one without gaps in its place; `axis` is the first."""
         if key in self.on_gpu:
-            return device_arrays.contiguous(self.given[key], copy_values)
-        array = self.arrays[key]
+            given = device_arrays.moved(self.given[key], axis, 0)
+            return device_arrays.contiguous(given, copy_values)
+        array = divided_first(self.arrays[key], axis)
         if copy_values or array.flags.c_contiguous:
             return np.ascontiguousarray(array)
         return np.empty(array.shape, array.dtype)
@@ -170,7 +172,7 @@ class Arguments:
 
     def _accept(self, key: str, values: Any) -> None:
         if key not in self.on_gpu:
-            if values is not self.arrays[key]:
+            if not np.may_share_memory(values, self.arrays[key]):
                 self.arrays[key][...] = values
         elif device_arrays.address(values) != device_arrays.address(self.given[key]):
             device_arrays.assign(self.given[key], values)
@@ -268,6 +270,7 @@ class _Returned:
     ) -> None:
         self.arrays: dict[str, Any] = {**lowered.data, **arrays}
         self.scalars = scalars
+        self.axes = {f.name: f.axis for f in lowered.program.fields}
         given = {id(array): arguments.given[key] for key, array in arguments.arrays.items()}
         for name, array in arrays.items():  # names may have changed places
             self.arrays[name] = given.get(id(array), array)
@@ -294,7 +297,9 @@ class _Returned:
 
     def _array(self, result: ArrayValue) -> Any:
         assert isinstance(result.expr, ir.Read)
-        base, axes = self.arrays[result.expr.field], result.expr.axes
+        base, axis = self.arrays[result.expr.field], self.axes[result.expr.field]
+        first, *others = result.expr.axes
+        axes = (*others[:axis], first, *others[axis:])
         whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
         if whole and not result.is_part:
             return base

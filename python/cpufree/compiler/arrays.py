@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
@@ -23,6 +24,16 @@ class Part:
     array: Any
     rows: list[tuple[int, int, int]]
     """The first one in the heap, that of the array, and how many."""
+
+
+def divided_first(array: Array, axis: int) -> Array:
+    """Return an array of the caller with the axis first that is divided: it shares memory."""
+    return np.moveaxis(array, axis, 0) if axis else array
+
+
+def as_given(array: Array, axis: int) -> Array:
+    """Return a new array of a field with its axes as the caller knows them, without gaps."""
+    return np.ascontiguousarray(np.moveaxis(array, 0, axis)) if axis else array
 
 
 def scatter(layout: Layout, owner: int, f: ir.Field, array: Any) -> list[Part]:

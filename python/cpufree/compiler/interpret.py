@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.compiler import ir
+from cpufree.compiler.arrays import as_given, divided_first
 from cpufree.compiler.by_python import BY_PYTHON
 from cpufree.compiler.faults import Broken, Fault, error_of
 from cpufree.compiler.operations import UFUNCS
@@ -50,6 +51,9 @@ def interpret(
     Program.interpret calls it.
     """
     run = _Run(program, arguments, values)
+    given = {
+        id(run.arrays[f.name]): arguments[f.name] for f in program.fields if f.name in arguments
+    }
     before = {name: array.copy() for name, array in arguments.items()}
     try:
         run.block(program.body)
@@ -57,7 +61,12 @@ def interpret(
         for name, array in before.items():
             arguments[name][...] = array
         raise
-    return run.arrays, run.scalars
+    axes = {f.name: f.axis for f in program.fields}
+    arrays = {
+        name: given[id(array)] if id(array) in given else as_given(array, axes[name])
+        for name, array in run.arrays.items()
+    }
+    return arrays, run.scalars
 
 
 class Scalars:
@@ -87,9 +96,9 @@ class _Run:
         self.arrays: dict[str, Array] = {}
         for f in program.fields:
             if f.role == "argument":
-                self.arrays[f.name] = arguments[f.name]
+                self.arrays[f.name] = divided_first(arguments[f.name], f.axis)
             elif f.role == "constant":
-                self.arrays[f.name] = values.data[f.name]
+                self.arrays[f.name] = divided_first(values.data[f.name], f.axis)
             else:
                 self.arrays[f.name] = np.zeros(f.shape, f.type)
         self.types = {**dict(program.scalars), **dict(program.variables)}

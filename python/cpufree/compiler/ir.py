@@ -272,7 +272,8 @@ Statement: TypeAlias = (
 class Field:
     """An array: of the caller (argument), of the program's text (constant), or the program's own.
 
-    Distributed fields are divided along axis 0; of others every PE has a copy.
+    Distributed fields are divided along axis 0; of others every PE has a copy. `axis` is the one
+    of the caller's array that is axis 0 here; the others follow in their order.
     """
 
     name: str
@@ -280,6 +281,7 @@ class Field:
     type: str
     role: str
     distributed: bool = True
+    axis: int = 0
 
 
 @dataclass(frozen=True)

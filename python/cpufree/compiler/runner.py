@@ -15,9 +15,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.arrays import Part, gather, scatter
+from cpufree.compiler.arrays import Part, as_given, divided_first, gather, scatter
 from cpufree.compiler.faults import error_of
 from cpufree.compiler.layout import Layout
 from cpufree.engines.watch import Watch
@@ -131,35 +132,59 @@ class Runner:
         for owner, arguments in enumerate(given):
             for f in layout.program.fields:
                 if f.role == "argument" and f.name in arguments.arrays:
-                    parts += scatter(layout, owner, f, self._array(arguments, f.name))
+                    parts += scatter(layout, owner, f, self._array(arguments, f))
                 elif f.role == "constant" and f.name in data:
-                    constant = np.ascontiguousarray(data[f.name], f.type)
+                    constant = np.ascontiguousarray(divided_first(data[f.name], f.axis), f.type)
                     parts += scatter(layout, owner, f, constant)
             tables += [(owner, at, words) for at, words in layout.tables(owner).items()]
         self.engine.load(parts, tables)
 
-    def _array(self, arguments: Arguments, key: str, copy_values: bool = True) -> Any:
-        """Return an array as the engine takes it."""
+    def _array(self, arguments: Arguments, f: ir.Field, copy_values: bool = True) -> Any:
+        """Return an array as the engine takes it, the axis first that is divided."""
         if self.engine.takes_gaps:
-            return arguments.arrays[key]
-        return arguments.contiguous(key, copy_values)
+            return divided_first(arguments.arrays[f.name], f.axis)
+        return arguments.contiguous(f.name, copy_values, f.axis)
 
     def _store(self, owner: int, arguments: Arguments, results: Words, ran: Ran) -> None:
         """Bring what was written to an owner's arrays, and note what it gets."""
         written = self.layout.written(owner)
+        program = self.layout.program_of(owner)
+        fields = {f.name: f for f in program.fields}
         out = {
-            key: self._array(arguments, key, copy_values=False) if key in written else array
+            key: self._array(arguments, fields[key], copy_values=False) if key in written else array
             for key, array in arguments.arrays.items()
         }
 
         def unload(f: ir.Field, array: Any) -> None:
             self.engine.store(gather(self.layout, owner, f, array))
 
-        arrays, scalars = _results_of(
-            self.layout.program_of(owner), out, written, results, unload, {*out, *self.kept}
-        )
+        arrays, scalars = _results_of(program, out, written, results, unload, {*out, *self.kept})
+        arrays, out = _as_given(program, arrays, out, written)
         ran.arrays.append(arguments.take_results(arrays, out, written))
         ran.scalars.append(scalars)
+
+
+def _as_given(
+    program: ir.Program, arrays: dict[str, Any], out: dict[str, Any], written: Set[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return arrays, and the places of those of the caller, with axes as the caller knows them."""
+    axes = {f.name: f.axis for f in program.fields}
+    back: dict[int, Any] = {id(array): array for array in out.values()}
+    for key in written & set(out):
+        back[id(out[key])] = _axis_back(out[key], axes[key])
+    for name, array in arrays.items():
+        if id(array) not in back:
+            back[id(array)] = as_given(array, axes[name])
+    return (
+        {name: back[id(array)] for name, array in arrays.items()},
+        {key: back[id(array)] for key, array in out.items()},
+    )
+
+
+def _axis_back(array: Any, axis: int) -> Any:
+    if not axis or isinstance(array, np.ndarray):
+        return np.moveaxis(array, 0, axis) if axis else array
+    return device_arrays.moved(array, 0, axis)
 
 
 def _check_faults(program: ir.Program, faults: Sequence[int]) -> None:

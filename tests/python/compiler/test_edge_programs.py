@@ -160,9 +160,19 @@ def test_points_of_several_stages_are_those_of_the_last_that_has_them() -> None:
     _on_chip(edge.layers, arguments, turns=2, tile=(6, 7))
 
 
-def test_a_shorter_array_that_is_rolled_is_refused() -> None:
+def test_a_shorter_array_that_is_rolled_is_divided_along_the_other_axis() -> None:
+    arguments = (*_random((12, 5), (10, 5)), 3)
+    assert [f.axis for f in edge.rolled_into_longer.lower(*arguments).fields[:2]] == [1, 1]
+    _in_memory(edge.rolled_into_longer, arguments, pes=2)
+
+
+def test_rolled_columns_that_begin_at_a_later_one_are_found() -> None:
+    _in_memory(edge.rolled_columns_beside, (*_random((5, 12), (5, 10)), 3))
+
+
+def test_a_shorter_array_that_is_rolled_along_the_only_axis_is_refused() -> None:
     with pytest.raises(ProgramError, match="shorter array that is rolled"):
-        edge.rolled_into_longer.lower(*_random((12, 5), (10, 5)), 3)
+        edge.rolled_into_longer_line.lower(*_random((12,), (10,)), 3)
 
 
 def test_four_dimensions_lie_in_memory() -> None:

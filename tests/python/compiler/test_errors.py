@@ -26,8 +26,8 @@ def sweep_of_columns(p, u, n):
 
 
 @cpufree.program
-def along_axis(a):
-    return np.sum(a, axis=0)
+def along_both_axes(a):
+    return np.sum(a, axis=0), np.sum(a, axis=1)
 
 
 @cpufree.program
@@ -52,7 +52,7 @@ def index_array(a, i):
 
 @cpufree.program
 def far_row(a):
-    a[1:] = a[0]
+    a[1:] = a[0] + a[1:, :1]
 
 
 @cpufree.program
@@ -127,7 +127,7 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
         "one statement",
         "j - 1",
     ),
-    (along_axis, (U,), "along some axes", "np.sum(a)", "np.sum(a, axis=0)"),
+    (along_both_axes, (U,), "fewer dimensions", "reduce to a number", "np.sum(a, axis=0)"),
     (transposed, (U, U.copy()), "attribute T", "transposed arrays are not taken", "b.T"),
     (row_of_column, (U, U.copy()), "rows that stand for another axis", "constant", "a[0, :]"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),

@@ -148,12 +148,12 @@ def test_a_def_is_found_however_it_is_laid_out(name: str, tmp_path: Path) -> Non
 
 
 def test_errors_show_the_line_and_column_of_a_nested_def(tmp_path: Path) -> None:
-    text = "class C:\n\t@cpufree.program\n\tdef f(u):\n\t\tu[1:] = u[0]\n"
+    text = "class C:\n\t@cpufree.program\n\tdef f(u):\n\t\tu[1:] = u[0] + u[1:, :1]\n"
     f = _module(tmp_path / "shown.py", text).C.f
     with pytest.raises(ProgramError) as caught:
         f.interpret(np.ones((3, 3)))
     _, shown, marks, _ = str(caught.value).splitlines()
-    assert (shown, marks) == ("    \tu[1:] = u[0]", "    \t^^^^^")
+    assert (shown, marks) == ("    \tu[1:] = u[0] + u[1:, :1]", "    \t^^^^^")
     assert (caught.value.line, caught.value.column) == (6, 2)
 
 

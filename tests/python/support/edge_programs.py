@@ -153,6 +153,19 @@ def rolled_into_longer(u: Any, w: Any, steps: int) -> None:
 
 
 @cpufree.program
+def rolled_columns_beside(u: Any, w: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[:, 2:] = u[:, 2:] * 0.5 + np.roll(w, -1, 1)
+        w[...] = 0.5 * w
+
+
+@cpufree.program
+def rolled_into_longer_line(u: Any, w: Any, steps: int) -> None:
+    for _ in range(steps):
+        u[2:] = u[2:] * 0.5 + np.roll(w, -1, 0)
+
+
+@cpufree.program
 def layers(u: Any, v: Any, w: Any, steps: int) -> None:
     for _ in range(steps):
         u[1:-1, 1:] = 2.0 * v[1:-1, 1:]

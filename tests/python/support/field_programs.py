@@ -37,10 +37,72 @@ CHOSEN = {
     "thresholds": (thresholds, (_R.standard_normal((14, 9)), _R.standard_normal((14, 9)), 3)),
     "obstacles": (obstacles, (_R.standard_normal((13, 8)), _R.random((13, 8)) > 0.7, 4)),
 }
-CASES: dict[str, Any] = {**CHOSEN}
-QUICK = ("thresholds",)
+_W = np.array([4 / 9] + [1 / 9] * 4 + [1 / 36] * 4)
+_CX = np.array([0, 1, 0, -1, 0, 1, -1, -1, 1])
+_CY = np.array([0, 0, 1, 0, -1, 1, 1, -1, -1])
+
+
+@cpufree.program
+def lattice_boltzmann(g: Any, solid: Any, omega: float, n: int) -> Any:
+    for _ in range(n):
+        for k in range(9):
+            g[k] = np.roll(g[k], (_CY[k], _CX[k]), axis=(0, 1))
+        rho = np.sum(g, axis=0)
+        ux = np.sum(g * _CX[:, None, None], axis=0) / rho
+        uy = np.sum(g * _CY[:, None, None], axis=0) / rho
+        ux[solid] = 0
+        uy[solid] = 0
+        cu = 3 * (_CX[:, None, None] * ux + _CY[:, None, None] * uy)
+        feq = rho * _W[:, None, None] * (1 + cu + 0.5 * cu**2 - 1.5 * (ux**2 + uy**2))
+        g += omega * (feq - g)
+    return rho, ux, np.max(uy)
+
+
+@cpufree.program
+def lattice_boltzmann_last(g: Any, rho: Any, n: int) -> Any:
+    for _ in range(n):
+        for k in range(9):
+            g[:, :, k] = np.roll(np.roll(g[:, :, k], _CX[k], axis=1), _CY[k], axis=0)
+        rho[:] = g[..., 0] + g[..., 1] + g[..., 2] + g[..., 3] + g[..., 4]
+        momentum = np.sum(g * _CX, axis=2) / rho
+        feq = rho[..., None] * _W * (1 + 3 * _CX * momentum[..., None])
+        g -= (g - feq) / 0.8
+    return g
+
+
+@cpufree.program
+def by_rows(u: Any, n: int) -> Any:
+    for _ in range(n):
+        largest = np.max(u, axis=1)
+        u -= 0.5 * np.min(u, axis=1, keepdims=True)
+        u[1:] *= largest[:-1, None]
+        u /= 1.0 + np.max(np.abs(u))
+    return largest, np.count_nonzero(u > 0, axis=1), np.any(u > 0.5, axis=1)
+
+
+@cpufree.program
+def by_columns(u: Any, n: int) -> Any:
+    for _ in range(n):
+        mean = u.mean(axis=0)
+        u -= mean
+        u[1:] += 0.25 * u[:-1]
+    return mean, np.sum(u, axis=0), u[1:]
+
+
+FEWER = {
+    "lattice_boltzmann": (
+        lattice_boltzmann, (1 + 0.1 * _R.random((9, 12, 10)), _R.random((12, 10)) > 0.8, 0.6, 3)
+    ),
+    "lattice_boltzmann_last": (
+        lattice_boltzmann_last, (1 + 0.1 * _R.random((11, 10, 9)), np.zeros((11, 10)), 3)
+    ),
+    "by_rows": (by_rows, (_R.standard_normal((9, 40)), 3)),
+    "by_columns": (by_columns, (_R.standard_normal((40, 8)), 3)),
+}  # fmt: skip
+CASES: dict[str, Any] = {**CHOSEN, **FEWER}
+QUICK = ("thresholds", "lattice_boltzmann", "by_columns")
 """Whose text for GPUs is compiled in quick tests."""
-ROUNDED: tuple[str, ...] = ()
+ROUNDED = ("lattice_boltzmann_last",)
 """Programs whose last bits differ from NumPy's: of long sums."""
 
 

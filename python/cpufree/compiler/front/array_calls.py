@@ -21,6 +21,7 @@ from cpufree.compiler.front.call import (
     same_kind,
     stored_type,
 )
+from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along
 from cpufree.compiler.front.masks import filled
 from cpufree.compiler.front.values import ArrayValue, Host, Masked, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import python_kind, stored
@@ -34,22 +35,43 @@ def reduction(op: str) -> Callable[[Call], Value]:
             return beforehand(c)
         given = c.args[0] if c.args else None
         operand = given if isinstance(given, Masked) else c.operand()
-        c.args = c.args[:1] + [a for a in c.args[1:] if not _none(a)]
-        if c.take("keepdims", 9, False) is not False:
-            c.fail("keepdims keeps axes of a reduction along some", "leave keepdims out")
-        for name in ("axis", "dtype", "initial", "where", "out"):
-            given = c.keywords.pop(name, None)
-            if (given is not None and not _none(given)) or len(c.args) > 1:
-                c.fail(
-                    "a reduction along some axes is outside the language of programs",
-                    "reduce over all points: np.sum(a)",
-                )
-        c.done(1)
+        axis, keepdims = _along(c)
         if isinstance(operand, Masked):
+            if axis is not None or keepdims:
+                c.fail("points that a mask chooses lie along one axis", "leave axis out")
             return _of_chosen(c, op, operand)
-        return reduced(c, op, operand)
+        return _reduced(c, op, operand, axis, keepdims)
 
     return handle
+
+
+def _along(c: Call) -> tuple[Any, bool]:
+    """Return the axes along which a call reduces, None: all; and whether it keeps them."""
+    axis = c.take("axis", 1)
+    keepdims = is_true(c, c.take("keepdims", 9, False))
+    rest = [a for a in c.args[2:] if not _none(a)]
+    for name in ("dtype", "initial", "where", "out"):
+        given = c.keywords.pop(name, None)
+        if (given is not None and not _none(given)) or rest:
+            c.fail(
+                "dtype, initial, where and out of a reduction are not taken",
+                "convert before with .astype, and choose points with np.where(mask, a, b)",
+            )
+    c.args = c.args[:1]
+    c.done(1)
+    return axis, keepdims
+
+
+def _reduced(
+    c: Call, op: str, operand: ArrayValue | ScalarValue, axis: Any, keepdims: bool
+) -> ArrayValue | ScalarValue:
+    """Return a reduction along some axes, or over all points."""
+    dims = len(operand.shape) if isinstance(operand, ArrayValue) else 0
+    axes = tuple(range(dims)) if axis is None else axes_of(c, axis, dims)
+    if isinstance(operand, ArrayValue) and len(axes) < dims:
+        return reduced_along(c, op, operand, axes, keepdims)
+    scalar = reduced(c, op, operand)
+    return kept_dims(scalar, dims) if keepdims and dims else scalar
 
 
 def _of_chosen(c: Call, op: str, chosen: Masked) -> ScalarValue:
@@ -80,13 +102,17 @@ def count(c: Call) -> Value:
     """np.count_nonzero of all points."""
     if on_host(c):
         return beforehand(c)
-    c.done(1)
     given = c.args[0] if c.args else None
     operand = filled(given, 0) if isinstance(given, Masked) else c.operand()
+    axis, keepdims = _along(c)
+    if isinstance(given, Masked) and (axis is not None or keepdims):
+        c.fail("points that a mask chooses lie along one axis", "leave axis out")
     kind = python_kind(np.count_nonzero(np.ones(1)))
     assert kind is not None
     test = c.e.builder.elementwise(c.node, "not_equal", [operand, _ZERO])
-    total = reduced(c, "sum", test)
+    total = _reduced(c, "sum", test, axis, keepdims)
+    if isinstance(total, ArrayValue):
+        return total
     return ScalarValue(c.e.builder.cast(total.expr, stored(kind)), kind)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import fitting, kinds, values
-from cpufree.compiler.front.distribution import check_distribution
+from cpufree.compiler.front.distribution import Split, check_distribution
 from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
@@ -51,9 +51,10 @@ class RankGrew(Exception):
 class Builder:
     """What is being made, and what it takes to add to it."""
 
-    def __init__(self, source: Source, rank: int) -> None:
+    def __init__(self, source: Source, split: Split, most_dims: int) -> None:
+        """`most_dims`: axes of the arrays, as far as known; one with more begins anew."""
         self.source = source
-        self.rank = rank
+        self.split, self.most_dims = split, most_dims
         self.fields: dict[str, ir.Field] = {}
         self.data: dict[str, Any] = {}
         """Of constants: the array."""
@@ -129,10 +130,11 @@ class Builder:
             self.fail(
                 node, f"{name} of shape {tuple(shape)} has no room anywhere", "make it smaller"
             )
-        if len(shape) > self.rank:
+        if len(shape) > self.most_dims:
             raise RankGrew(len(shape))
-        name = self.fresh(name)
-        self.fields[name] = ir.Field(name, tuple(shape), kind, role, len(shape) == self.rank)
+        name, axis = self.fresh(name), self.split.axis(len(shape))
+        ordered = (shape[axis or 0], *shape[: axis or 0], *shape[(axis or 0) + 1 :])
+        self.fields[name] = ir.Field(name, ordered, kind, role, axis is not None, axis or 0)
         return values.whole(self.fields[name])
 
     def new_variable(self, name: str, kind: Kind) -> str:

@@ -3,9 +3,38 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from cpufree.compiler import ir
+from cpufree.errors import ProgramError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which axis of arrays is divided among PEs.
+
+    Arrays of fewer than `dims` axes are on every PE. Of the others it is the first of the last
+    `dims` axes (`is_last`), which are those of the grid, or the first of all.
+    """
+
+    dims: int
+    is_last: bool = True
+
+    def axis(self, dims: int) -> int | None:
+        """Return the axis that is divided of an array of so many axes; None: it has a copy."""
+        if dims < self.dims:
+            return None
+        return dims - self.dims if self.is_last else 0
+
+
+def splits(dims: int) -> Iterator[Split]:
+    """Yield the ways to divide arrays of up to so many axes, the usual one first."""
+    yield Split(dims)
+    for fewer in range(dims - 1, 0, -1):
+        yield Split(fewer)
+        yield Split(fewer, False)
 
 
 class Fails(Protocol):
@@ -27,7 +56,8 @@ def check_distribution(
         if not of.distributed:
             continue
         if not f.distributed:
-            b.fail(
+            _fail(
+                b,
                 node,
                 f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
                 f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
@@ -35,12 +65,21 @@ def check_distribution(
             )
         why = far_rows(read.axes[0], box[0], of.shape[0])
         if why:
-            b.fail(
+            _fail(
+                b,
                 node,
                 f"{of.name} is read at {why}",
                 "rows of the first axis are divided among PEs: read them at a constant "
                 "distance from those that are written",
             )
+
+
+def _fail(b: Fails, node: ast.AST, problem: str, advice: str) -> NoReturn:
+    try:
+        b.fail(node, problem, advice)
+    except ProgramError as error:
+        error.by_rows = True
+        raise
 
 
 def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:

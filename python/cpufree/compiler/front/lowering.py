@@ -14,6 +14,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import call, loops, masks, regions, values
 from cpufree.compiler.front.builder import Builder, RankGrew
+from cpufree.compiler.front.distribution import Split, splits
 from cpufree.compiler.front.expressions import Expressions
 from cpufree.compiler.front.meeting import without_joins
 from cpufree.compiler.front.operands import fail_as_array
@@ -30,6 +31,7 @@ from cpufree.compiler.front.values import (
     unpacked,
 )
 from cpufree.compiler.saved import to_json
+from cpufree.errors import ProgramError
 
 _MOST_CALLS = 16  # programs inside one another
 
@@ -71,9 +73,26 @@ def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:
     rank = max((a.ndim for a in arguments.values() if _is_array(a)), default=1)
     while True:
         try:
-            return _Lowering(source, rank).run(arguments)
+            return _divided(source, rank, arguments)
         except RankGrew as more:
             rank = more.rank
+
+
+def _divided(source: Source, rank: int, arguments: Mapping[str, Any]) -> Lowered:
+    """Return what lowers where arrays are divided along one axis or another; else the first error.
+
+    What reads rows that lie far from those that are written may not along another axis.
+    """
+    first: ProgramError | None = None
+    for split in splits(rank):
+        try:
+            return _Lowering(source, split, rank).run(arguments)
+        except ProgramError as error:
+            first = first or error
+            if not first.by_rows:
+                break
+    assert first is not None
+    raise first
 
 
 def _is_array(value: Any) -> bool:
@@ -81,8 +100,8 @@ def _is_array(value: Any) -> bool:
 
 
 class _Lowering:
-    def __init__(self, source: Source, rank: int) -> None:
-        self.builder = Builder(source, rank)
+    def __init__(self, source: Source, split: Split, rank: int) -> None:
+        self.builder = Builder(source, split, rank)
         self.expressions = Expressions(self.builder, self.call_program)
         self.scopes: list[Scope] = []
         self.loops: list[regions.Frame] = []

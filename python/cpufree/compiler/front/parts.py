@@ -52,10 +52,31 @@ class Parts:
             item = self.on_host(node, operator.getitem, base, key)
             text = base.text and f"{base.text}[{key.value!r}]"
             return replace(item, text=text) if isinstance(item, Host) else item
+        if isinstance(base, Host) and (number := self._known_point(base.value, node, scope)):
+            return number
         array = self.builder.operand(node, base)
         if not isinstance(array, ArrayValue):
             self.builder.fail(node, "a number has no parts", "index an array")
         return self.part(node, array, scope)
+
+    def _known_point(self, array: Any, node: ast.Subscript, scope: Scope) -> Host | None:
+        """Return a number of an array from outside, at an index that is known beforehand."""
+        if not isinstance(array, np.ndarray) or _has_slice(node.slice):
+            return None
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        plain = ast.Name, ast.Constant, ast.UnaryOp, ast.unaryop, ast.expr_context
+        if len(index) != array.ndim or not all(
+            isinstance(part, plain) for i in index for part in ast.walk(i)
+        ):
+            return None
+        known = [self.eval(i, scope) for i in index]
+        places = [v.value for v in known if isinstance(v, Host) and type(v.value) is int]
+        if len(places) < len(index):
+            return None
+        try:
+            return Host(array[tuple(places)])
+        except IndexError as error:
+            self.builder.fail(node, str(error), "correct the index")
 
     def _item(self, node: ast.AST, base: TupleValue, key: Any) -> Value:
         try:

@@ -154,18 +154,18 @@ def same(a: Value, b: Value) -> bool:
 
 
 def whole(f: ir.Field) -> ArrayValue:
-    """Return a field as an array."""
-    axes = tuple(ir.Axis(k) for k in range(len(f.shape)))
-    return ArrayValue(ir.Read(f.name, axes, f.type), f.shape, f.type, True)
+    """Return a field as an array, with its axes in the order that the program knows."""
+    dims = len(f.shape)
+    order = [f.axis, *(k for k in range(dims) if k != f.axis)]
+    axes = tuple(ir.Axis(k) for k in order)
+    shape = tuple(f.shape[order.index(k)] for k in range(dims))
+    return ArrayValue(ir.Read(f.name, axes, f.type), shape, f.type, True)
 
 
-def is_whole(value: Value, f: ir.Field | None = None) -> bool:
+def is_whole(value: ArrayValue, f: ir.Field) -> bool:
     """Return whether a value is a field as it is."""
-    if not (isinstance(value, ArrayValue) and value.is_view):
-        return False
-    assert isinstance(value.expr, ir.Read)
-    same = all(a == ir.Axis(k) for k, a in enumerate(value.expr.axes))
-    return same and (f is None or value.shape == f.shape)
+    all_of_it = whole(f)
+    return value.is_view and (value.expr, value.shape) == (all_of_it.expr, all_of_it.shape)
 
 
 class OutOfRange(Exception):
@@ -219,7 +219,7 @@ def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
         shape.append(value.shape[rest])
 
     def move(axis: ir.Axis) -> ir.Axis:
-        if axis.dim == ir.FIXED:
+        if axis.dim < 0:  # fixed, or the index of a fold
             return axis
         dim, first, step = moves[axis.dim]
         return at(axis, first) if dim == ir.FIXED else _moved(axis, dim, first, step)
@@ -255,7 +255,7 @@ def broadcast(value: ArrayValue, shape: tuple[int, ...]) -> ir.Expr:
     more = len(shape) - len(value.shape)
 
     def move(axis: ir.Axis) -> ir.Axis:
-        if axis.dim == ir.FIXED:
+        if axis.dim < 0:  # fixed, or the index of a fold
             return axis
         dim = axis.dim + more
         return at(axis, 0) if value.shape[axis.dim] != shape[dim] else replace(axis, dim=dim)
@@ -278,7 +278,7 @@ def moved_to_box(expr: ir.Expr, target: ir.Read) -> ir.Expr:
     axis_of = {a.dim: k for k, a in enumerate(target.axes) if a.dim != ir.FIXED}
 
     def move(a: ir.Axis) -> ir.Axis:
-        return a if a.dim == ir.FIXED else replace(a, dim=axis_of[a.dim])
+        return a if a.dim < 0 else replace(a, dim=axis_of[a.dim])
 
     return ir.with_reads(expr, lambda r: replace(r, axes=tuple(map(move, r.axes))))
 
