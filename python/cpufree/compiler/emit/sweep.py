@@ -148,8 +148,7 @@ class Sweep:
             elif a.dim < 0:
                 distance += a.start * stride
             elif a.wrap:
-                # Points of the stage are at q from shift on, so this is not negative for them.
-                first = a.shift % a.wrap - self.shift(work, a.dim)
+                first = a.shift % a.wrap - self.shift(work, a.dim)  # q begins at that shift
                 terms.append(f"once_around(q{a.dim} + {first}, {a.wrap}) * {a.step * stride}")
                 distance += a.start * stride
             else:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.call import (
     Call,
@@ -21,7 +22,6 @@ from cpufree.compiler.front.call import (
     same_kind,
     stored_type,
 )
-from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along
 from cpufree.compiler.front.masks import filled
 from cpufree.compiler.front.values import ArrayValue, Host, Masked, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import python_kind, stored

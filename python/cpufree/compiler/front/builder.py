@@ -14,7 +14,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import fitting, kinds, values
-from cpufree.compiler.front.distribution import Split, check_distribution
+from cpufree.compiler.front.distribution import RankGrew, Split, check_distribution
 from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
@@ -38,14 +38,6 @@ from cpufree.text import counted
 
 _MOST_DIMS = 4
 _MOST_POINTS = 2**48
-
-
-class RankGrew(Exception):
-    """A field has more dimensions than was assumed: lowering begins anew with `rank`."""
-
-    def __init__(self, rank: int) -> None:
-        super().__init__(rank)
-        self.rank = rank
 
 
 class Builder:

@@ -37,6 +37,14 @@ def splits(dims: int) -> Iterator[Split]:
         yield Split(fewer, False)
 
 
+class RankGrew(Exception):
+    """A field has more dimensions than was assumed: lowering begins anew with `rank`."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__(rank)
+        self.rank = rank
+
+
 class Fails(Protocol):
     """Knows the fields of a program, and refuses it."""
 

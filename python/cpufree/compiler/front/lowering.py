@@ -13,8 +13,8 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import call, loops, masks, regions, values
-from cpufree.compiler.front.builder import Builder, RankGrew
-from cpufree.compiler.front.distribution import Split, splits
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.distribution import RankGrew, Split, splits
 from cpufree.compiler.front.expressions import Expressions
 from cpufree.compiler.front.meeting import without_joins
 from cpufree.compiler.front.operands import fail_as_array
