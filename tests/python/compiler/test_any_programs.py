@@ -21,7 +21,18 @@ _USUAL = 250  # programs of a feature that are interpreted
 _TOGETHER = 50
 # What is compiled with optimisation: where a compiler may see more in a text than Python does.
 _COMPILED = {
-    "-O0": ("names", "aliases", "order", "types", "errors", "odd", "rings", "chosen"),
+    "-O0": (
+        "names",
+        "aliases",
+        "order",
+        "types",
+        "errors",
+        "odd",
+        "rings",
+        "chosen",
+        "fewer",
+        "fields",
+    ),
     "-O1": ("rings", "special", "types"),
 }
 

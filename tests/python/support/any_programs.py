@@ -11,6 +11,7 @@ from any_program_aliases import write_aliases
 from any_program_chosen import write_chosen
 from any_program_errors import write_errors
 from any_program_fewer import write_fewer
+from any_program_fields import write_fields
 from any_program_names import write_names
 from any_program_odd import write_odd
 from any_program_order import write_order
@@ -29,6 +30,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "rings": write_rings,
     "chosen": write_chosen,
     "fewer": write_fewer,
+    "fields": write_fields,
     "outside": write_outside,
 }
 BROKEN = ("errors", "odd", "outside")

@@ -99,10 +99,30 @@ FEWER = {
     "by_rows": (by_rows, (_R.standard_normal((9, 40)), 3)),
     "by_columns": (by_columns, (_R.standard_normal((40, 8)), 3)),
 }  # fmt: skip
-CASES: dict[str, Any] = {**CHOSEN, **FEWER}
+
+
+@cpufree.program
+def functions(u: Any, v: Any, h: float, n: int) -> Any:
+    for _ in range(n):
+        gx, gy = np.gradient(u, h, 0.5, edge_order=2)
+        wide = np.pad(u, 1, mode="edge")
+        u += 0.1 * (wide[2:, 1:-1] + wide[:-2, 1:-1] - 2 * u) - 0.01 * np.hypot(gx, gy)
+        v[1:] -= np.diff(u, axis=0)
+        v = np.roll(v, (1, -2), axis=(0, 1))
+        u = np.round(u, 6)
+    return u, v, np.pad(v, ((2, 1), (0, 3)), mode="wrap"), np.einsum("ij,ij->j", u, v)
+
+
+FIELDS = {
+    "functions": (functions, (_R.standard_normal((12, 9)), _R.standard_normal((12, 9)), 0.25, 3)),
+}
+CASES: dict[str, Any] = {**CHOSEN, **FEWER, **FIELDS}
 QUICK = ("thresholds", "lattice_boltzmann", "by_columns")
 """Whose text for GPUs is compiled in quick tests."""
-ROUNDED = ("lattice_boltzmann_last",)
+ROUNDED = (
+    "functions",
+    "lattice_boltzmann_last",
+)
 """Programs whose last bits differ from NumPy's: of long sums."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, masks, python_numbers, values
+from cpufree.compiler.front import field_calls, fitting, masks, python_numbers, values
 from cpufree.compiler.front.array_calls import copy, copyto, count, create, norm, reduction
 from cpufree.compiler.front.call import (
     Call,
@@ -341,9 +341,10 @@ def _of_method(c: Call, name: str) -> Value:
 
 
 # Functions, and names of methods, of each point alone.
-_POINTWISE = (np.where, np.clip, np.copy, abs, "astype", "copy", *_TYPES)
+_POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
+    **field_calls.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,

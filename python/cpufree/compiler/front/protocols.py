@@ -44,6 +44,10 @@ class Evaluates(Protocol):
         """Return what expressions stand for that are evaluated one after the other."""
         ...
 
+    def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return what an operator gives."""
+        ...
+
     def choice(self, node: ast.AST, test: ir.Expr, yes: Value, no: Value) -> ScalarValue:
         """Return one of two numbers."""
         ...
