@@ -149,6 +149,16 @@ CPUFREE_KERNEL_FN T py_exponent(R& rt, T a, std::int64_t line) {
   return a;
 }
 
+// The place of index i among n, which counts from the end where it is negative.
+template <class R>
+CPUFREE_KERNEL_FN std::int64_t py_index(R& rt, std::int64_t i, std::int64_t n, std::int64_t line) {
+  if (i < -n || i >= n) {
+    rt.fail(Fault::out_of_bounds, line);
+    return 0;
+  }
+  return i < 0 ? i + n : i;
+}
+
 // --- comparisons of whole numbers with floats: exact ---
 
 // Less than 0, 0, more than 0 where a is less than b, b, more than b; b is no NaN.

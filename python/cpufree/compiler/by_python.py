@@ -81,6 +81,12 @@ def _exponent(a: int) -> int:
     return a
 
 
+def _index(i: int, n: int) -> int:
+    if not -n <= i < n:
+        raise Broken(Fault.OUT_OF_BOUNDS)
+    return i % n
+
+
 BY_PYTHON: dict[str, Callable[..., Any]] = {
     "py_add": _whole(operator.add),
     "py_subtract": _whole(operator.sub),
@@ -94,6 +100,7 @@ BY_PYTHON: dict[str, Callable[..., Any]] = {
     "py_to_int64": _to_int64,
     "py_to_int32": _to_int32,
     "py_exponent": _exponent,
+    "py_index": _index,
     "py_equal": operator.eq,
     "py_less": operator.lt,
     "py_less_equal": operator.le,

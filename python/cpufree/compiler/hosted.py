@@ -320,7 +320,7 @@ def depends(s: ir.For) -> bool:
         if isinstance(part, ir.Set):
             return True
         if isinstance(part, ir.Assign):
-            exprs.append(part.value)
+            exprs += [part.value, *(s.index for s in part.box if s.index is not None)]
         elif isinstance(part, ir.If):
             exprs.append(part.condition)
         elif isinstance(part, ir.For):

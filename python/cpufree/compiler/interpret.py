@@ -118,7 +118,8 @@ class _Run:
 
     def statement(self, s: ir.Statement) -> None:
         if isinstance(s, ir.Assign):
-            self.arrays[s.field][_index(s.box)] = self.points(s.value, s.box, s.line)
+            value = self.points(s.value, s.box, s.line)
+            self.arrays[s.field][tuple(self.slice(span, s.line) for span in s.box)] = value
         elif isinstance(s, ir.Reduce):
             self.scalars[s.name] = self.reduced(s)
         elif isinstance(s, ir.Set):
@@ -237,7 +238,8 @@ class _Run:
         index = []
         for a in e.axes:
             if a.dim < 0:
-                at = a.start if a.dim == ir.FIXED else a.start + a.step * self.folded[a.dim]
+                i = 0 if a.dim == ir.FIXED else self.folded[a.dim]
+                at = a.start + a.step * (i if a.index is None else int(self.value(a.index, ())))
                 index.append(np.array(at).reshape((1,) * len(box)))
                 continue
             r = np.arange(box[a.dim].count)
@@ -245,6 +247,9 @@ class _Run:
             index.append(along.reshape([-1 if k == a.dim else 1 for k in range(len(box))]))
         return self.arrays[e.field][tuple(index)] if index else self.arrays[e.field]
 
-
-def _index(box: tuple[ir.Span, ...]) -> tuple[slice, ...]:
-    return tuple(slice(s.start, s.stop, s.step) for s in box)
+    def slice(self, span: ir.Span, line: int) -> slice:
+        """Return the points of a box along an axis."""
+        if span.index is None:
+            return slice(span.start, span.stop, span.step)
+        at = span.start + span.step * int(self.points(span.index, (), line))
+        return slice(at, at + 1)

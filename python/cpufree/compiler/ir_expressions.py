@@ -18,7 +18,9 @@ class Axis:
     """The index that a read has along one axis of its field.
 
     start + step i, where i is r[dim] (0: dim is FIXED), or (r[dim] + shift) modulo wrap. Of a
-    negative dim but FIXED i is the index of a Fold, which has `count` values.
+    negative dim but FIXED i is the index of a Fold, which has `count` values. Of a FIXED axis with
+    an `index`, a scalar expression of the run, i is that, and wrap the axis' points: any may be
+    meant.
     """
 
     dim: int
@@ -28,6 +30,7 @@ class Axis:
     """0: none."""
     shift: int = 0
     count: int = 0
+    index: Expr | None = None
 
     def values(self, box: tuple[Span, ...]) -> int:
         """Return how many values i has, for the points of a box."""
@@ -81,7 +84,7 @@ class Element:
 
     @property
     def is_checked(self) -> bool:
-        """Whether an index beyond the ends is a fault of the run; negative ones count from there."""
+        """Whether an index beyond the ends is a fault of the run; negative ones count back."""
         return not self.more and not any(True for _ in reads(self.index))
 
 
@@ -101,7 +104,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Fold:
-    """The sum, prod, max or min of a value for i = 0, ..., count - 1, which reads go by (Axis.dim)."""
+    """The sum, prod, max or min of a value for i = 0, ..., count - 1; reads go by i (Axis.dim)."""
 
     op: str
     dim: int
@@ -115,11 +118,30 @@ Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold"
 
 @dataclass(frozen=True)
 class Span:
-    """The points of a box along one axis: start, start + step, ..., `count` of them."""
+    """The points of a box along one axis: start, start + step, ..., `count` of them.
+
+    With an `index`, a scalar expression of the run, it is the one point start + step * index, any
+    of `size`.
+    """
 
     start: int
     step: int
     count: int
+    index: Expr | None = None
+    size: int = 0
+
+    @property
+    def line(self) -> tuple[int, int, int]:
+        """The first point, the last one, and their distance: of all that may be meant."""
+        if self.index is not None:
+            return 0, self.size - 1, 1
+        return self.start, self.start + self.step * (self.count - 1), self.step
+
+    def axis(self, dim: int) -> Axis:
+        """Return the axis of a read of the same points."""
+        if self.index is not None:
+            return Axis(FIXED, self.start, self.step, self.size, index=self.index)
+        return Axis(dim, self.start, self.step)
 
     @property
     def stop(self) -> int:
@@ -141,6 +163,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return expr.args
     if isinstance(expr, Fold):
         return (expr.value,)
+    if isinstance(expr, Read):
+        return tuple(a.index for a in expr.axes if a.index is not None)
     return expr.indices if isinstance(expr, Element) else ()
 
 

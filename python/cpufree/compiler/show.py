@@ -112,8 +112,13 @@ def _halo(h: ir.Halo) -> str:
 
 
 def _box(box: tuple[ir.Span, ...]) -> str:
-    spans = (f"{s.start}:{s.stop}" + (f":{s.step}" if s.step != 1 else "") for s in box)
-    return f"[{', '.join(spans)}]"
+    return f"[{', '.join(map(_span, box))}]"
+
+
+def _span(s: ir.Span) -> str:
+    if s.index is not None:
+        return _axis(s.axis(0))
+    return f"{s.start}:{s.stop}" + (f":{s.step}" if s.step != 1 else "")
 
 
 def expression(e: ir.Expr) -> str:
@@ -137,10 +142,10 @@ def expression(e: ir.Expr) -> str:
 
 
 def _axis(a: ir.Axis) -> str:
-    if a.dim == ir.FIXED:
+    if a.dim == ir.FIXED and a.index is None:
         return str(a.start)
-    inner = f"r{a.dim}"
-    if a.wrap:
+    inner = f"r{a.dim}" if a.index is None else expression(a.index)
+    if a.wrap and a.index is None:
         inner = f"({inner}{a.shift:+d}) mod {a.wrap}"
     inner = inner if a.step == 1 else f"{a.step} {inner}"
     return inner if a.start == 0 else f"{inner}{a.start:+d}"

@@ -32,6 +32,7 @@ _COMPILED = {
         "chosen",
         "fewer",
         "fields",
+        "turns",
     ),
     "-O1": ("rings", "special", "types"),
 }

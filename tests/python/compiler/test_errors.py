@@ -17,11 +17,13 @@ U = np.ones((6, 6))
 def sweep(a, n):
     for i in range(1, n):
         a[i, 1:-1] += a[i - 1, 1:-1]
+        a[1:-1, i] += a[1:-1, i - 1]
 
 
 @cpufree.program
 def sweep_of_columns(p, u, n):
     for j in range(1, n):
+        p[j] = 0.5 * p[j - 1] + u[j]
         p[1:-1, j] = 0.5 * p[1:-1, j - 1] + u[1:-1, j]
 
 

@@ -17,18 +17,13 @@ from cpufree.errors import ProgramError
     [
         (
             sweeping.seidel_2d,
-            (np.ones((30, 30)), 2),
+            (np.ones((90, 90)), 2),
             "a sweep from row to row, one after the other.*red points and black ones in turn",
         ),
         (
             sweeping.adi,
             (*(np.ones((200, 200)) for _ in range(4)), -1.0, 3.0, -1.0, 2),
             "v is read at row 0 alone for many rows.*rows of the first axis are divided",
-        ),
-        (
-            sweeping.vadv,
-            sweeping.arguments_of_vadv(6),
-            "down has fewer dimensions than w.*k : k \\+ 1 keeps an axis",
         ),
         (
             sweeping.vadv_that_keeps_axes,

@@ -17,6 +17,7 @@ from any_program_odd import write_odd
 from any_program_order import write_order
 from any_program_outside import write_outside
 from any_program_rings import write_rings
+from any_program_turns import write_turns
 from any_program_types import write_special, write_types
 
 FEATURES: dict[str, Callable[[int], Case]] = {
@@ -31,6 +32,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "chosen": write_chosen,
     "fewer": write_fewer,
     "fields": write_fields,
+    "turns": write_turns,
     "outside": write_outside,
 }
 BROKEN = ("errors", "odd", "outside")

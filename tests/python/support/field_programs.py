@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sweeping_programs as sweeping
 
 import cpufree
 
@@ -113,11 +114,46 @@ def functions(u: Any, v: Any, h: float, n: int) -> Any:
     return u, v, np.pad(v, ((2, 1), (0, 3)), mode="wrap"), np.einsum("ij,ij->j", u, v)
 
 
+@cpufree.program
+def forced(u: Any, f: Any, w: Any, out: Any, hist: Any, n: int) -> Any:
+    for t in range(n):
+        u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] - 2 * u[1:-1, 1:-1])
+        u += f[t] * w[t]
+        if t % 2 == 0:
+            out[t // 2] = u
+        hist[t] = np.max(u)
+        u -= 0.01 * out[t // 2 - 1]
+    return hist[n - 1], out
+
+
+@cpufree.program
+def by_columns_in_turn(u: Any, n: int) -> None:
+    for j in range(1, n):
+        u[:, j] += 0.5 * u[:, j - 1]
+    for j in range(n - 2, -1, -1):
+        u[:, j] = u[:, j] - 0.25 * u[:, j + 1]
+
+
+TURNS = {
+    "forced": (
+        forced,
+        (
+            _R.random((9, 8)),
+            _R.random((6, 9, 8)),
+            _R.random(6),
+            np.zeros((3, 9, 8)),
+            np.zeros(6),
+            6,
+        ),
+    ),
+    "vadv": (sweeping.vadv, sweeping.arguments_of_vadv(70)),
+    "by_columns_in_turn": (by_columns_in_turn, (_R.random((7, 12)), 12)),
+}
 FIELDS = {
     "functions": (functions, (_R.standard_normal((12, 9)), _R.standard_normal((12, 9)), 0.25, 3)),
 }
-CASES: dict[str, Any] = {**CHOSEN, **FEWER, **FIELDS}
-QUICK = ("thresholds", "lattice_boltzmann", "by_columns")
+CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS}
+QUICK = ("forced", "thresholds", "lattice_boltzmann", "by_columns")
 """Whose text for GPUs is compiled in quick tests."""
 ROUNDED = (
     "functions",
@@ -137,7 +173,27 @@ def two_masks(u: Any, v: Any) -> None:
     u[u > 0] = v[v > 0]
 
 
+@cpufree.program
+def shown(out: Any, n: int) -> Any:
+    for t in range(n):
+        last = out[t]
+    return last
+
+
+@cpufree.program
+def by_row_and_column(u: Any, n: int) -> None:
+    for j in range(1, n):
+        u[j] += u[j - 1]
+        u[:, j] += u[:, j - 1]
+
+
 REFUSED = {
+    "shown": (shown, (np.ones((120, 4)), 99), "may have no value|index of the run"),
+    "by_row_and_column": (
+        by_row_and_column,
+        (np.ones((90, 90)), 90),
+        "a sweep from row to row.*one after the other",
+    ),
     "kept_points": (kept_points, (np.ones((5, 4)),), "known only in the run.*np.where"),
     "two_masks": (two_masks, (np.ones((5, 4)),) * 2, "meet others.*the same mask"),
 }

@@ -56,7 +56,10 @@ class StageText:
             return element(self._array(e.field, True), [self._value(i) for i in e.indices])
         if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
             return None
-        # A scalar: computed once, as NumPy does.
+        return self._scalar(e)
+
+    def _scalar(self, e: ir.Expr) -> str:
+        """Return the name of a scalar: it is computed once, as NumPy does."""
         if e not in self._scalars:
             name = f"c{len(self._scalars)}"
             self._scalars[e] = name
@@ -119,6 +122,8 @@ class StageText:
     def _index(self, a: ir.Axis, k: int) -> str:
         """Return an index along an axis; of the inner axis what does not depend on the point."""
         start = self._number(a.start)
+        if a.index is not None:
+            return f"{start} + {self._scalar(a.index)} * {self._number(a.step)}"
         if a.dim < 0:
             return start
         if a.dim == self.inner:
@@ -182,6 +187,8 @@ class StageText:
             stride = "" if axis == len(work.box) - 1 else f" * {array}.stride[{axis}]"
             step = "" if span.step == 1 else f" * {span.step}"
             index = self._number(span.start) + ("" if axis == self.inner else f" + r{axis}{step}")
+            if span.index is not None:
+                index = self._index(span.axis(axis), 0)
             first = f" - {array}.first" if axis == 0 and f.distributed else ""
             terms.append(f"({index}{first}){stride}")
         self.rows.append(f"o = {' + '.join(terms)};")

@@ -119,7 +119,7 @@ class Sweep:
     def written(self, work: ir.Assign) -> tuple[str, Position]:
         """Return where a stage writes."""
         f = self.program.field(work.field)
-        axes = tuple(ir.Axis(k, s.start, s.step) for k, s in enumerate(work.box))
+        axes = tuple(s.axis(k) for k, s in enumerate(work.box))
         return self.position(f, axes, work, 0)
 
     def read(self, read: ir.Read, work: Work) -> tuple[str, Position]:
@@ -134,11 +134,9 @@ class Sweep:
         self, f: ir.Field, axes: tuple[ir.Axis, ...], work: Work, offset: int
     ) -> tuple[str, Position]:
         """Return the pointer and the distance from it of a point of a field."""
-        strides = self.layout.strides(f)
         terms: list[str] = []
         distance = step = 0
-        for axis, a in enumerate(axes):
-            stride = strides[axis]
+        for axis, (a, stride) in enumerate(zip(axes, self.layout.strides(f), strict=True)):
             if axis == 0 and self._own_row(f):
                 # The row is as far from the stage's own as `offset` says; ghosts come first.
                 rows = self.lattice[0]
@@ -147,6 +145,8 @@ class Sweep:
                 terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
             elif a.dim < 0:
                 distance += a.start * stride
+                if a.index is not None:
+                    terms.append(f"{self.scalar(a.index, work.line)} * {a.step * stride}")
             elif a.wrap:
                 first = a.shift % a.wrap - self.shift(work, a.dim)  # q begins at that shift
                 terms.append(f"once_around(q{a.dim} + {first}, {a.wrap}) * {a.step * stride}")
@@ -239,9 +239,8 @@ class Sweep:
         if not guarded:
             return [f"[[maybe_unused]] const {kinds[n]} v{n}_{k} = {values[n]};" for n in numbers]
         first = numbers[0]
-        guard = self.guard(self.works[first], k)
         return [
-            f"[[maybe_unused]] const bool g{first}_{k} = {guard};",
+            f"[[maybe_unused]] const bool g{first}_{k} = {self.guard(self.works[first], k)};",
             *(f"[[maybe_unused]] const bool g{n}_{k} = g{first}_{k};" for n in numbers[1:]),
             *(f"{kinds[n]} v{n}_{k}{{}};" for n in numbers),
             f"if (g{first}_{k}) {{",

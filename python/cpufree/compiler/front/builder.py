@@ -25,6 +25,7 @@ from cpufree.compiler.front.values import (
     TupleValue,
     Value,
 )
+from cpufree.compiler.front.variables import Variables
 from cpufree.compiler.operations import (
     UFUNCS,
     Kind,
@@ -40,7 +41,7 @@ _MOST_DIMS = 4
 _MOST_POINTS = 2**48
 
 
-class Builder:
+class Builder(Variables):
     """What is being made, and what it takes to add to it."""
 
     def __init__(self, source: Source, split: Split, most_dims: int) -> None:
@@ -128,37 +129,6 @@ class Builder:
         ordered = (shape[axis or 0], *shape[: axis or 0], *shape[(axis or 0) + 1 :])
         self.fields[name] = ir.Field(name, ordered, kind, role, axis is not None, axis or 0)
         return values.whole(self.fields[name])
-
-    def new_variable(self, name: str, kind: Kind) -> str:
-        """Add a scalar variable."""
-        name = self.fresh(name)
-        self.variables[name] = stored(kind)
-        return name
-
-    def new_number(self, name: str, kind: Kind) -> str:
-        """Add a variable for a number of a kind, or of one of several."""
-        variable = self.new_variable(name, kind)
-        if len(kinds_of(kind)) > 1:
-            self.tags[variable] = self.new_variable(f"{name}_kind", "int64")
-        return variable
-
-    def number(self, variable: str, kind: Kind) -> ScalarValue:
-        """Return the number that a variable holds."""
-        tag = ir.Scalar(self.tags[variable], "int64") if len(kinds_of(kind)) > 1 else None
-        return ScalarValue(ir.Scalar(variable, self.variables[variable]), kind, tag)
-
-    def set_number(
-        self, node: ast.AST, into: ScalarValue, number: ScalarValue
-    ) -> list[ir.Statement]:
-        """Return what sets a variable, and its kind, to those of a number."""
-        assert isinstance(into.expr, ir.Scalar)
-        out: list[ir.Statement] = []
-        line, tag = self.line(node), self.tags.get(into.expr.name)
-        if number.expr != into.expr:
-            out.append(ir.Set(into.expr.name, self.cast(number.expr, into.expr.type), line))
-        if tag is not None and number.tag != ir.Scalar(tag, "int64"):
-            out.append(ir.Set(tag, kinds.tag_of(number), line))
-        return out
 
     def constant(self, node: ast.AST, host: Host) -> ArrayValue:
         """Return an array of the host as a field that is not written."""
@@ -348,9 +318,9 @@ class Builder:
         if isinstance(value, Host) and value.is_own and isinstance(value.value, np.ndarray):
             return self.materialise(node, name, self.constant(node, value))
         if isinstance(value, ScalarValue) and not isinstance(value.expr, ir.Literal):
-            made = self.number(self.new_number(self.prefix + name, value.kind), value.kind)
-            self.out += self.set_number(node, made, value)
-            return made
+            return self.set_now(node, name, value)
+        if isinstance(value, ArrayValue):
+            return values.with_indices(value, lambda i: self._index_now(node, name, i))
         return value
 
     def materialise(self, node: ast.AST, name: str, value: ArrayValue) -> ArrayValue:
@@ -358,12 +328,6 @@ class Builder:
         target = self.new_field(node, name, value.shape, value.type, "local")
         self.assign(node, target, value)
         return target
-
-    def set_variable(self, node: ast.AST, name: str, expr: ir.Expr) -> ir.Scalar:
-        """Set a variable; return it."""
-        kind = self.variables[name]
-        self.out.append(ir.Set(name, self.cast(expr, kind), self.line(node)))
-        return ir.Scalar(name, kind)
 
     def reduce(self, node: ast.AST, op: str, value: ArrayValue, kind: str) -> ir.Scalar:
         """Return the scalar that a reduction over all points gives, in type `kind`."""
@@ -388,7 +352,8 @@ class Builder:
         """Return a read that says on which PE each point is reduced; None where none does."""
         for read in ir.reads(value.expr):
             dims = sorted(a.dim for a in read.axes if a.dim != ir.FIXED)
-            plain = not any(a.wrap for a in read.axes) and dims == list(range(len(value.shape)))
+            rolled = any(a.wrap for a in read.axes if a.index is None)
+            plain = not rolled and dims == list(range(len(value.shape)))
             if plain and self.fields[read.field].distributed:
                 return read
         return None

@@ -59,6 +59,8 @@ def check_distribution(
     b: Fails, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
 ) -> None:
     """Refuse what would read rows that are not beside those that are written."""
+    if f.distributed and box[0].index is not None:
+        fail_moving(b, node)
     for read in ir.reads(expr):
         of = b.fields[read.field]
         if not of.distributed:
@@ -71,6 +73,8 @@ def check_distribution(
                 f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
                 "axis where k does not), or reduce to a number",
             )
+        if read.axes[0].index is not None:
+            fail_moving(b, node)
         why = far_rows(read.axes[0], box[0], of.shape[0])
         if why:
             _fail(
@@ -80,6 +84,24 @@ def check_distribution(
                 "rows of the first axis are divided among PEs: read them at a constant "
                 "distance from those that are written",
             )
+
+
+def fail_moving(b: Fails, node: ast.AST) -> NoReturn:
+    """Refuse an index of the run along the axis that is divided."""
+    _fail(
+        b,
+        node,
+        "this index moves with a value of the run: that is a sweep from row to row, one after the "
+        "other",
+        ALL_ROWS,
+    )
+
+
+ALL_ROWS = (
+    "write the update of all rows in one statement (red points and black ones in turn, or from the "
+    "values before); short loops over numbers known beforehand are written out, up to 128 turns in "
+    "a program"
+)
 
 
 def _fail(b: Fails, node: ast.AST, problem: str, advice: str) -> NoReturn:

@@ -183,6 +183,13 @@ class _Lowering:
                 "leave the loop with break, and return at the end",
             )
         value = Host(None) if node.value is None else self.eval(node.value)
+        for leaf in values.leaves(value):
+            if isinstance(leaf, ArrayValue) and leaf.is_view and values.moves(leaf):
+                self.builder.fail(
+                    node,
+                    "what is returned shows an array at an index of the run",
+                    "return the whole array, or a copy (.copy())",
+                )
         return Returned(self.kept(node, value, "result"))
 
     def kept(self, node: ast.AST, value: Value, name: str) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import masks, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.distribution import ALL_ROWS, fail_moving
 from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -23,12 +24,6 @@ from cpufree.compiler.front.values import (
     TupleValue,
     Value,
     unpacked,
-)
-
-_ALL_ROWS = (
-    "write the update of all rows in one statement (red points and black ones in turn, or from the "
-    "values before); to keep snapshots, call the program once for each; short loops over numbers "
-    "known beforehand are written out, up to 128 turns in a program"
 )
 
 
@@ -101,7 +96,7 @@ class Parts:
             if masks.is_mask(value):
                 index.append(self.builder.operand(item, value))
                 continue
-            one = self._index(item, array, value, len(found))
+            one = self._index(item, array, value, len(found), to_write)
             if isinstance(one, ScalarValue):
                 return one
             if one is Ellipsis and any(i is Ellipsis for i in index):
@@ -122,7 +117,15 @@ class Parts:
             result = values.sliced(settled, index)
         except values.OutOfRange as error:
             self.builder.fail(node, str(error), "correct the index")
+        self._check_moving(index, result)
         return result if result.shape or to_write else self._point(node, result)
+
+    def _check_moving(self, index: list[Any], result: ArrayValue) -> None:
+        """Refuse an index of the run along the axis that is divided among PEs."""
+        moving = [i for i in index if isinstance(i, values.Moving)]
+        for read in ir.reads(result.expr):
+            if moving and read.axes[0].index and self.builder.fields[read.field].distributed:
+                fail_moving(self.builder, moving[0].node)
 
     def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
         """Return the value at one point, which all PEs get."""
@@ -134,10 +137,17 @@ class Parts:
         parts = (item.lower, item.upper, item.step)
         return Host(slice(*(None if p is None else self._whole(p, scope) for p in parts)))
 
-    def _index(self, item: ast.expr, array: ArrayValue, value: Value, count: int) -> Any:
+    def _index(
+        self, item: ast.expr, array: ArrayValue, value: Value, count: int, to_write: bool
+    ) -> Any:
         """Return a whole number, slice, None or Ellipsis; of an element at run time its value."""
         if isinstance(value, ScalarValue) and value.kind in ("int", "int32", "int64"):
-            return self._element(item, array, value, count)
+            element = None if to_write else self._element(array, value, count)
+            if element is not None:
+                return element
+            if any(isinstance(part, ir.Element) for part in _parts_of(value.expr)):
+                value = self.builder.set_now(item, "index", value)
+            return values.Moving(item, self.builder.cast(value.expr, "int64"))
         found = value.value if isinstance(value, Host) else value
         if found is None or found is Ellipsis:
             return found
@@ -165,7 +175,7 @@ class Parts:
                 node,
                 "this slice moves with a value of the run: that is a sweep from row to row, one "
                 "after the other",
-                _ALL_ROWS,
+                ALL_ROWS,
             )
         if value.value is None:
             return None
@@ -174,21 +184,21 @@ class Parts:
         except TypeError:
             self.builder.fail(node, f"{value.value!r} is no whole number", "give a whole number")
 
-    def _element(
-        self, node: ast.AST, array: ArrayValue, index: ScalarValue, count: int
-    ) -> ScalarValue:
+    def _element(self, array: ArrayValue, index: ScalarValue, count: int) -> ScalarValue | None:
+        """Return a number of an array that all PEs have; None: it is not that simple."""
         f = self.builder.fields.get(array.field) if array.is_view else None
-        if f is None or count != 1 or len(array.shape) != 1 or f.distributed:
-            self.builder.fail(
-                node,
-                "this index moves with a value of the run: that is a sweep from row to row, one "
-                "after the other",
-                _ALL_ROWS,
-            )
+        if f is None or count != 1 or f.distributed or len(array.shape) != 1:
+            return None
         if not values.is_whole(array, f):
-            self.builder.fail(node, "an index into a slice", "index the array itself")
+            return None
         element = ir.Element(f.name, self.builder.cast(index.expr, "int64"), f.type)
         return ScalarValue(element, f.type)
+
+
+def _parts_of(expr: ir.Expr) -> Iterator[ir.Expr]:
+    yield expr
+    for child in ir.children(expr):
+        yield from _parts_of(child)
 
 
 def _axes_of(item: Any) -> int:

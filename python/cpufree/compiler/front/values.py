@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -187,7 +187,39 @@ def _moved(axis: ir.Axis, dim: int, first: int, step: int) -> ir.Axis:
     return replace(axis, dim=dim, shift=axis.shift + first)
 
 
-def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
+@dataclass(frozen=True)
+class Moving:
+    """A whole number of the run as an index."""
+
+    node: Any
+    expr: ir.Expr
+
+    def axis(self, axis: ir.Axis, points: int) -> ir.Axis:
+        """Return an axis of so many points at the index; a bad one is a fault of the run."""
+        if axis.wrap:
+            raise OutOfRange("an index of the run into what np.roll gives is not taken")
+        i = ir.Op("py_index", (self.expr, ir.Literal(points, "int64")), "int64")
+        size = axis.start + axis.step * (points - 1) + 1
+        return ir.Axis(ir.FIXED, axis.start, axis.step, size, index=i)
+
+
+def moves(value: ArrayValue) -> bool:
+    """Return whether an array is a part at an index of the run."""
+    return any(a.index is not None for r in ir.reads(value.expr) for a in r.axes)
+
+
+def with_indices(value: ArrayValue, change: Callable[[ir.Expr], ir.Expr]) -> ArrayValue:
+    """Return a view whose indices of the run are others; it is itself where it has none."""
+    if not (isinstance(value.expr, ir.Read) and moves(value)):
+        return value
+    axes = (replace(a, index=a.index and change(a.index)) for a in value.expr.axes)
+    return replace(value, expr=replace(value.expr, axes=tuple(axes)))
+
+
+Index: TypeAlias = "int | slice | Moving | None"
+
+
+def sliced(value: ArrayValue, index: Sequence[Index]) -> ArrayValue:
     """Return the part of an array that an index says: whole numbers, slices, None (a new axis).
 
     Raises:
@@ -195,6 +227,7 @@ def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
     """
     shape: list[int] = []
     moves: dict[int, tuple[int, int, int]] = {}  # old dim -> new dim, first, step
+    moving: dict[int, Moving] = {}
     old = 0
     for item in index:
         if item is None:
@@ -209,6 +242,8 @@ def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
                 raise OutOfRange("a slice with a negative step is not taken")
             moves[old] = (len(shape), start, step)
             shape.append(max(0, -(-(stop - start) // step)))
+        elif isinstance(item, Moving):
+            moving[old] = item
         else:
             if not -n <= item < n:
                 raise OutOfRange(f"index {item} is out of bounds for axis {old} of {n} points")
@@ -221,6 +256,8 @@ def sliced(value: ArrayValue, index: list[int | slice | None]) -> ArrayValue:
     def move(axis: ir.Axis) -> ir.Axis:
         if axis.dim < 0:  # fixed, or the index of a fold
             return axis
+        if axis.dim in moving:
+            return moving[axis.dim].axis(axis, value.shape[axis.dim])
         dim, first, step = moves[axis.dim]
         return at(axis, first) if dim == ir.FIXED else _moved(axis, dim, first, step)
 
@@ -286,7 +323,9 @@ def moved_to_box(expr: ir.Expr, target: ir.Read) -> ir.Expr:
 def box_of(target: ir.Read, shape: tuple[int, ...]) -> tuple[ir.Span, ...]:
     """Return the box of a view: of each axis of its field the points."""
     return tuple(
-        ir.Span(a.start, 1, 1) if a.dim == ir.FIXED else ir.Span(a.start, a.step, shape[a.dim])
+        ir.Span(a.start, a.step if a.index is not None else 1, 1, a.index, a.wrap)
+        if a.dim == ir.FIXED
+        else ir.Span(a.start, a.step, shape[a.dim])
         for a in target.axes
     )
 

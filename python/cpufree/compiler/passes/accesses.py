@@ -117,4 +117,4 @@ def scalar_accesses(program: ir.Program, s: ir.Statement) -> list[Access]:
 
 
 def _span(s: ir.Span) -> Points:
-    return Points(s.start, s.start + s.step * (s.count - 1), s.step)
+    return Points(*s.line)

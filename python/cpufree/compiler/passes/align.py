@@ -41,6 +41,8 @@ def _shift(program: ir.Program, f: ir.Field) -> tuple[int, ...]:
         return none
     if any(a.wrap for _, read in uses for a in read.axes):
         return none
+    if any(span.index is not None for s in boxes for span in s.box):
+        return none
     for work, read in uses:
         if written(work) == f.name or len(work.box) != len(f.shape):
             continue

@@ -21,7 +21,7 @@ class Box:
     @staticmethod
     def of_spans(spans: tuple[ir.Span, ...]) -> Box:
         """Return the points of a box of a stage."""
-        return Box(tuple((s.start, s.start + s.step * (s.count - 1), s.step) for s in spans))
+        return Box(tuple(s.line for s in spans))
 
     @staticmethod
     def of_read(read: ir.Read, spans: tuple[ir.Span, ...], shape: tuple[int, ...]) -> Box:

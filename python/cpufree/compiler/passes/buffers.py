@@ -73,7 +73,7 @@ def _buffered(
     wider = replace(program, fields=fields)
     if not goes_with(wider, group, update):
         return None
-    axes = tuple(ir.Axis(k, span.start, span.step) for k, span in enumerate(s.box))
+    axes = tuple(span.axis(k) for k, span in enumerate(s.box))
     copy = replace(s, value=ir.Read(name, axes, u.type))
     made = replace(
         wider, body=replaced(program.body, body, (*body[:at], update, copy, *body[at + 1 :]))

@@ -166,7 +166,8 @@ class _Check:
                 row = row_of(place.side, place.distance, self.rows[work.field])
                 after = before | box.at_row(row)
             elif self._computes(stage, place, state):
-                after = without(before, box)
+                moves = any(span.index is not None for span in work.box)  # any point may be meant
+                after = before if moves else without(before, box)
             else:
                 after = before | {box}
             if after:

@@ -75,7 +75,7 @@ def _swapped(
     copy = body[at]
     assert isinstance(copy, ir.Assign)
     read = copy.value
-    if not isinstance(read, ir.Read) or not at_own_point(read, copy):
+    if not isinstance(read, ir.Read) or not at_own_point(read, copy) or _moves(copy):
         return None
     u, t = program.field(copy.field), program.field(read.field)
     if t.name in kept or not _may_change_places(u, t) or not _is_most(copy, u):
@@ -95,6 +95,11 @@ def _swapped(
         out.insert(first, ir.Assign(t.name, whole, ir.Read(u.name, axes, u.type), copy.line))
     larger = replace(t, shape=u.shape)
     return tuple(out), tuple(larger if f.name == t.name else f for f in program.fields)
+
+
+def _moves(work: ir.Assign) -> bool:
+    """Return whether the run says which points a stage writes."""
+    return any(span.index is not None for span in work.box)
 
 
 def _may_change_places(u: ir.Field, t: ir.Field) -> bool:
@@ -132,7 +137,7 @@ def _first_write(program: ir.Program, body: Body, at: int, t: ir.Field) -> int |
 def _writes_all_that_is_read(
     program: ir.Program, body: Body, write: ir.Assign, t: ir.Field
 ) -> bool:
-    if any(span.step != 1 for span in write.box):
+    if any(span.step != 1 for span in write.box) or _moves(write):
         return False
     for s in body:
         if not isinstance(s, ir.Assign | ir.Reduce):
@@ -148,7 +153,7 @@ def _writes_all_that_is_read(
 def _writes_only(body: Body, t: ir.Field, box: tuple[ir.Span, ...]) -> bool:
     """Return whether all that stages write of t lies in a box."""
     writes = [s for s in body if isinstance(s, ir.Assign) and s.field == t.name]
-    return all(
+    return not any(map(_moves, writes)) and all(
         a.start >= b.start and a.stop <= b.stop
         for s in writes
         for a, b in zip(s.box, box, strict=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.rows import Work, is_by_rows, row_reads, scalars_read, written
+from cpufree.compiler.passes.rows import Work, is_by_rows, row_reads, scalars_of, written
 
 MOST_ROWS = 8
 """Of a halo that lets stages go together; computing rows twice must stay cheap."""
@@ -73,7 +73,7 @@ def fits(program: ir.Program, works: list[Work]) -> bool:
     *before, last = works
     if len(works) > MOST_STAGES:
         return False
-    if any(isinstance(w, ir.Reduce) and w.name in scalars_read(last.value) for w in before):
+    if any(isinstance(w, ir.Reduce) and w.name in scalars_of(last) for w in before):
         return False
     lags = lags_of(program, works)
     if lags is None:
@@ -140,7 +140,8 @@ def reaches_of(program: ir.Program, works: list[Work]) -> tuple[list[Reach], dic
 def is_full(program: ir.Program, work: ir.Assign) -> bool:
     """Return whether a stage writes all points of its field."""
     shape = program.field(work.field).shape
-    return all(s.step == 1 and s.count == n for s, n in zip(work.box, shape, strict=True))
+    pairs = zip(work.box, shape, strict=True)
+    return all(s.step == 1 and s.count == n and s.index is None for s, n in pairs)
 
 
 def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
@@ -161,7 +162,7 @@ def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:
 def _is_within(axis: ir.Axis, count: int, span: ir.Span) -> bool:
     """Return whether all points that an axis of a read takes are among those of a span."""
     last = axis.start + axis.step * (count - 1)
-    if axis.wrap or axis.start < span.start or last >= span.stop:
+    if span.index is not None or axis.wrap or axis.start < span.start or last >= span.stop:
         return False
     alike = count == 1 or axis.step % span.step == 0
     return alike and (axis.start - span.start) % span.step == 0

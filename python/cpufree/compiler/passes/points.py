@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import accesses, element_access, elements, read_access
-from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_read, written
+from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_of, written
 
 MOST_STAGES = 48
 """Of a group: its text is to stay short."""
@@ -62,7 +62,7 @@ def goes_with(program: ir.Program, group: list[Work], work: Work) -> bool:
         is_by_rows(program, group[0]) and is_by_rows(program, work)
     ):
         return False
-    if any(isinstance(w, ir.Reduce) and w.name in scalars_read(work.value) for w in group):
+    if any(isinstance(w, ir.Reduce) and w.name in scalars_of(work) for w in group):
         return False
     lattices = lattice_of([*group, work])
     if lattices is None:
@@ -119,6 +119,7 @@ def at_own_point(read: ir.Read, work: Work) -> bool:
     return len(read.axes) == len(work.box) and all(
         not a.wrap
         and a.dim > ir.FOLDED
+        and span.index is None
         and a.start == span.start
         and (span.count == 1 or (a.dim == k and a.step == span.step))
         for k, (a, span) in enumerate(zip(read.axes, work.box, strict=True))

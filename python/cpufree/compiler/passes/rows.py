@@ -65,6 +65,12 @@ def is_by_rows(program: ir.Program, work: Work) -> bool:
     return bool(name) and program.field(name).distributed
 
 
+def scalars_of(work: Work) -> set[str]:
+    """Return the names of the scalars that a stage reads, those of its places, too."""
+    places = [span.index for span in work.box if span.index is not None]
+    return {name for e in (work.value, *places) for name in scalars_read(e)}
+
+
 def scalars_read(expr: ir.Expr) -> set[str]:
     """Return the names of the scalars in an expression."""
     found = {expr.name} if isinstance(expr, ir.Scalar) else set()

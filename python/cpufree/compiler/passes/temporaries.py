@@ -23,7 +23,7 @@ def add_temporaries(program: ir.Program) -> ir.Program:
                 )
                 taken.add(name)
                 made.append(replace(f, name=name, role="temporary"))
-                axes = tuple(ir.Axis(k, span.start, span.step) for k, span in enumerate(s.box))
+                axes = tuple(span.axis(k) for k, span in enumerate(s.box))
                 out.append(replace(s, field=name))
                 out.append(replace(s, value=ir.Read(name, axes, f.type)))
             else:
@@ -45,7 +45,9 @@ def reads_what_it_writes(stage: ir.Assign) -> bool:
 def _same(read: ir.Read, box: tuple[ir.Span, ...]) -> bool:
     """Return whether a read is of the point that is written."""
     return all(
-        not a.wrap
+        a == span.axis(k)
+        if span.index is not None
+        else not a.wrap
         and a.dim > ir.FOLDED
         and a.start == span.start
         and (span.count == 1 or (a.dim == k and a.step == span.step))
@@ -56,7 +58,7 @@ def _same(read: ir.Read, box: tuple[ir.Span, ...]) -> bool:
 def _apart(read: ir.Read, box: tuple[ir.Span, ...]) -> bool:
     """Return whether no point of a read is one of the box."""
     for a, span in zip(read.axes, box, strict=True):
-        if a.wrap:
+        if a.wrap or span.index is not None:
             continue
         count = a.values(box)
         last = a.start + a.step * (count - 1)

@@ -119,6 +119,10 @@ def ghosts_of_stage(program: ir.Program, work: Work) -> dict[str, Ghosts]:
     if not is_by_rows(program, work):
         raise NotOnChip(f"line {work.line} computes an array that every PE has whole")
     found: dict[str, Ghosts] = {}
+    places = [span.index for span in work.box]
+    places += [a.index for r in ir.reads(work.value) for a in r.axes]
+    if any(place is not None for place in places):
+        raise NotOnChip(f"line {work.line} has an index of the run")
     for e in elements(work.value):
         if program.field(e.field).distributed:
             raise NotOnChip(f"line {work.line} reads {e.field} at an index of the run")
