@@ -174,9 +174,11 @@ def two_masks(u: Any, v: Any) -> None:
 
 
 @cpufree.program
-def shown(out: Any, n: int) -> Any:
-    for t in range(n):
-        last = out[t]
+def shown(u: Any, out: Any, n: int) -> Any:
+    last = out[0]
+    k = np.count_nonzero(u)
+    last = out[k]
+    u += last
     return last
 
 
@@ -188,7 +190,7 @@ def by_row_and_column(u: Any, n: int) -> None:
 
 
 REFUSED = {
-    "shown": (shown, (np.ones((120, 4)), 99), "may have no value|index of the run"),
+    "shown": (shown, (np.ones((5, 4)), np.ones((9, 5, 4)), 3), "at an index of the run.*a copy"),
     "by_row_and_column": (
         by_row_and_column,
         (np.ones((90, 90)), 90),

@@ -88,9 +88,9 @@ def _divided(source: Source, rank: int, arguments: Mapping[str, Any]) -> Lowered
         try:
             return _Lowering(source, split, rank).run(arguments)
         except ProgramError as error:
+            if not error.by_rows:  # it is not for the axis
+                raise
             first = first or error
-            if not first.by_rows:
-                break
     assert first is not None
     raise first
 
