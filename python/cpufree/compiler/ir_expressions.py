@@ -81,7 +81,7 @@ class Element:
 
     @property
     def is_checked(self) -> bool:
-        """Whether an index beyond the ends is a fault of the run; negative ones count from there."""
+        """Whether an index beyond the ends is a fault of the run; negative ones count back."""
         return not self.more and not any(True for _ in reads(self.index))
 
 
@@ -101,7 +101,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Fold:
-    """The sum, prod, max or min of a value for i = 0, ..., count - 1, which reads go by (Axis.dim)."""
+    """The sum, prod, max or min of a value for i = 0, ..., count - 1: reads go by it (Axis.dim)."""
 
     op: str
     dim: int

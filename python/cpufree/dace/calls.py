@@ -125,7 +125,7 @@ def _add_fold(
         at = _point(walk, body, name, index)
         name, index = at.field, at.index
     body.outputs.append(
-        Output(name, index, value, walk.place, reduction, *start, ranges=body.ranges)
+        Output(name, index, value, walk.place, reduction, start[0], start[1], body.ranges)
     )
 
 

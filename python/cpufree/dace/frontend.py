@@ -14,7 +14,7 @@ import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
 from cpufree.dace.refusal import Place
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.errors import InvalidInputError, ProgramError, UnsupportedError
 from cpufree.text import counted
 
 VERSION = "2.0.0b1"
@@ -81,6 +81,7 @@ def _without_limits() -> Iterator[None]:
 def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
     """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
     dace = require_dace()
+    from dace.frontend.python.common import DaceSyntaxError
     from dace.transformation.auto import auto_optimize
 
     import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
@@ -93,7 +94,10 @@ def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
             # Without annotations DaCe takes types and sizes from the arguments.
             given = {} if is_typed(program) else dict(arguments)
             _read_names_anew(program, set())
-            graph = program.to_sdfg(simplify=True, **given)
+            try:
+                graph = program.to_sdfg(simplify=True, **given)
+            except DaceSyntaxError as error:
+                raise ProgramError(f"DaCe does not take {program.f.__name__}: {error}") from None
         auto_optimize.greedy_fuse(graph, validate_all=False)
     return graph
 

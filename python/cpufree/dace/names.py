@@ -192,6 +192,6 @@ class Scalars:
         own = ("known", "loops", "variables", "space", "lost", "numpys", "out")
         return [
             *((self, n) for n in own),
-            *((self.containers, n) for n in ("views", "fields", "shapes")),
+            *((self.containers, n) for n in ("views", "later", "fields", "shapes")),
             *((self.stages, n) for n in ("variables", "constants")),
         ]

@@ -1,0 +1,54 @@
+"""Ranges of maps and loops: of which values a parameter is, and under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus, times
+from cpufree.dace.points import Range
+from cpufree.dace.refusal import Place
+from cpufree.dace.space import Space
+
+
+def range_of(
+    name: str, bounds: tuple[Affine, Affine, Affine], space: Space, place: Place
+) -> tuple[Range, Affine, tuple[Affine, ...]]:
+    """Return the turns of what goes from a first to a last value: range, values, conditions."""
+    first, last, by = bounds
+    if by.factors or not by.constant:
+        place.fail("a step is known only in the run, or is 0", "use a step that is a number")
+    step = int(by.constant)
+    way = 1 if step > 0 else -1
+    length = times(plus(last, times(first, Affine(-1))), Affine(way))
+    turn = Affine(0, ((name, 1),))
+    values = plus(first, Affine(0, ((name, step),)))
+    if not length.factors:
+        count = max(0, (int(length.constant) + abs(step)) // abs(step))
+        return Range(0, 1, count), values, ()
+    most = space.greatest(length)
+    if most is None:
+        raise Moving(length.params[0])
+    left = plus(length, times(turn, Affine(-abs(step))))
+    return Range(0, 1, max(0, (int(most // 1) + abs(step)) // abs(step))), values, (left,)
+
+
+def ranges_of(
+    child: Any, names: Mapping[str, Any], space: Space, place: Place, tag: str = ""
+) -> tuple[dict[str, Range], dict[str, Any], tuple[Affine, ...]]:
+    """Return the ranges of a map's parameters, the values that they stand for, and conditions."""
+    ranges: dict[str, Range] = {}
+    values: dict[str, Any] = {}
+    facts: tuple[Affine, ...] = ()
+    for name, bounds in zip(child.node.map.params, child.node.map.range, strict=True):
+        # Of one map no parameter goes by another one.
+        try:
+            first, last, step = (affine(x, names) for x in bounds)
+        except NotAffine:
+            begin, end, by = bounds
+            place.fail(f"the range {begin}:{end + 1}:{by} is not to be had", "use sums of sizes")
+        own = f"{name}@{tag}" if tag or name in space.ranges else name
+        ranges[own], values[name], more = range_of(own, (first, last, step), space, place)
+        facts += more
+        space = space.over({own: ranges[own]}).given(more)
+    return ranges, values, facts
