@@ -101,6 +101,10 @@ class WaitTimeoutError(EngineError):
         self.waits: list[dict[str, Any]] = [] if waits is None else waits
 
 
+class WrongResultError(EngineError):
+    """A run was compared with another computation of the same, and they differ."""
+
+
 class DeadlockError(InvalidInputError):
     """A simulated program cannot end. `waits` lists who waits for whom, in words."""
 

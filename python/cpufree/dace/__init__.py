@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 PROC_NULL = -1
 """The rank of a neighbour that is not there; so is every negative number."""
 
-__all__ = ["PROC_NULL", "compile", "persistent"]
+check: bool | str = False
+"""What each run of a program is compared with, on copies of its arguments: False, nothing; True,
+DaCe's own code for CPUs, which takes seconds to compile; "interpreter", the representation that the
+program is lowered to, run by NumPy. A difference raises WrongResultError."""
+
+__all__ = ["PROC_NULL", "check", "compile", "persistent"]
 
 
 def compile(program: Any) -> DaceProgram:

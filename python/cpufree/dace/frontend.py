@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.dace.parsing import fused, parsed
 from cpufree.dace.refusal import Place
-from cpufree.errors import InvalidInputError, ProgramError, UnsupportedError
+from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.text import counted
 
 VERSION = "2.0.0b1"
+_NOWHERE = Place("the program")
 
 
 def require_dace() -> Any:
@@ -78,28 +80,30 @@ def _without_limits() -> Iterator[None]:
         utils.create_vector_ddt = datatype
 
 
-def graph_of(program: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
-    dace = require_dace()
-    from dace.frontend.python.common import DaceSyntaxError
-    from dace.transformation.auto import auto_optimize
+def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> Any:
+    """Return a new graph (SDFG) of a program of DaCe's, or of a graph, simplified as DaCe does.
 
+    `place` is that of the program; ProgramError says what DaCe does not take.
+    """
+    dace = require_dace()
     import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
 
     with _without_limits():
         if isinstance(program, dace.SDFG):
             graph = dace.SDFG.from_json(program.to_json())
             graph.simplify()
-        else:
-            # Without annotations DaCe takes types and sizes from the arguments.
-            given = {} if is_typed(program) else dict(arguments)
-            _read_names_anew(program, set())
-            try:
-                graph = program.to_sdfg(simplify=True, **given)
-            except DaceSyntaxError as error:
-                raise ProgramError(f"DaCe does not take {program.f.__name__}: {error}") from None
-        auto_optimize.greedy_fuse(graph, validate_all=False)
-    return graph
+            return graph
+        # Without annotations DaCe takes types and sizes from the arguments.
+        given = {} if is_typed(program) else dict(arguments)
+        _read_names_anew(program, set())
+        return parsed(lambda: program.to_sdfg(simplify=True, **given), place)
+
+
+def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE) -> Any:
+    """Return a new, simplified and fused graph (SDFG) of a program of DaCe's, or of a graph."""
+    graph = own_graph_of(program, arguments, place)
+    with _without_limits():
+        return fused(graph)
 
 
 def _read_names_anew(program: Any, seen: set[int]) -> None:

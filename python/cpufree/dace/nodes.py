@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 import dace
+import dace.library
 from dace import dtypes, properties
 from dace.frontend.common import op_repository as oprepo
 from dace.memlet import Memlet

@@ -24,7 +24,7 @@ from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
 from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
-from cpufree.dace import closure, frontend
+from cpufree.dace import checked, closure, frontend
 from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
 from cpufree.dace.refusal import Place
 from cpufree.env import Env
@@ -124,7 +124,7 @@ class DaceProgram(Program):
         if key not in self._graphs:
             while len(self._graphs) >= _MOST_GRAPHS:
                 self._graphs.pop(next(iter(self._graphs)))
-            graph = frontend.graph_of(self.program, {} if typed else arguments)
+            graph = frontend.graph_of(self.program, {} if typed else arguments, self.place)
             tree = frontend.tree_of(graph, self.place)
             self._graphs[key] = _Graph(graph, tree, frontend.Signature(graph))
         return self._graphs[key]
@@ -149,6 +149,21 @@ class DaceProgram(Program):
     def __get__(self, instance: Any, owner: Any = None) -> DaceProgram:
         """Return the program itself: graphs have no self."""
         return self
+
+    def run(
+        self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Call the program with options, which are those of programs of `cpufree.program`.
+
+        Raises
+        ------
+        WrongResultError
+            `cpufree.dace.check` is on, and another computation gives something else.
+        """
+        how = checked.way()
+        if not how:
+            return super().run(args, kwargs, **options)
+        return checked.Check(self, args, kwargs or {}).run(how, super().run, options)
 
     def _lowered(self, arguments: Arguments) -> LoweredGraph:
         given = {n: v for n, v in arguments.lowered.items() if v is not None}
@@ -221,6 +236,7 @@ class DaceProgram(Program):
         """
         laps, env = Laps(), Env.read()
         seconds, watch = options_of_run(wait_limit, progress, env)
+        checked.say_what_is_not(self.name)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
         _require_own_arrays(self.name, given, lowered.ranks)

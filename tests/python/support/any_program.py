@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dace_plain import is_dace, names_of
+
 HEAD = "import math\n\nimport numpy as np\n\nimport cpufree\n"
 _MOST_LINES = 4000  # that Python runs of a program: what takes more is not tried
 
@@ -24,6 +26,19 @@ class Case:
     seed: int
     text: str
     labels: tuple[str, ...] = ()
+
+
+class Given(tuple[Any, ...]):
+    """The arguments of a call; those that go by their names are `named`."""
+
+    named: dict[str, Any]
+
+    @classmethod
+    def of(cls, names: dict[str, Any]) -> Given:
+        """Return what the functions of a module make: `arguments`, and `symbols` of DaCe's."""
+        found = cls(names["arguments"]())
+        found.named = names["symbols"]() if "symbols" in names else {}
+        return found
 
 
 class TooLong(BaseException):
@@ -53,14 +68,15 @@ def module_text(
 def load(text: str, path: Path) -> dict[str, Any]:
     """Return the names of a module whose text lies at a path."""
     names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
-    exec(compile(text, str(path), "exec"), names)
+    exec(compile(text, str(path), "exec", dont_inherit=True), names)
     return names
 
 
 def load_plain(text: str, path: Path) -> dict[str, Any]:
     """Return the names of the same module with functions of Python in place of programs."""
     names: dict[str, Any] = {"__name__": path.stem, "__file__": str(path), "_plain": lambda f: f}
-    exec(compile(text.replace("cpufree.program", "_plain"), str(path), "exec"), names)
+    text = names_of(text, names) if is_dace(text) else text.replace("cpufree.program", "_plain")
+    exec(compile(text, str(path), "exec", dont_inherit=True), names)
     return names
 
 

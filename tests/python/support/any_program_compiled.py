@@ -9,13 +9,14 @@ import json
 import os
 import select
 import signal
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from any_program import Case, load
+from any_program import Case, Given, load
 from any_program_oracle import Run, Verdict, expected_of, judge, ours_of, path_of, within_time
 from built_together import kernels_of
 
@@ -25,6 +26,7 @@ from cpufree.compiler.launch import Kernel, passes
 from cpufree.errors import CpufreeError
 
 _SECONDS_OF_GPUS = 60.0  # the process's own time for a run there, compiling and watching included
+_SECONDS_OF_LOWERING = 30.0
 _SILENCE = 90.0  # seconds after which a process that says nothing is ended
 
 
@@ -37,6 +39,7 @@ class _Made:
     path: Path
     expected: Run
     lowered: Any
+    is_divided: bool
     kernel: Kernel | None = None
 
 
@@ -80,20 +83,21 @@ def _lowered(which: int, case: Case, folder: Path) -> _Made | Verdict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             names = load(case.text, path)
-            given = Arguments.of(names["p"].signature, "p", names["arguments"](), {})
-            lowered = within_time(lambda: names["p"]._lowered(given))
+            values = Given.of(names)
+            given = Arguments.of(names["p"].signature, "p", values, values.named)
+            lowered = within_time(lambda: names["p"]._lowered(given), _SECONDS_OF_LOWERING)
             given.check(lowered.program)
             within_time(lambda: emit(passes(lowered.program)))
     except BaseException:
 
-        def again(program: Any, arguments: Any) -> Any:
-            emit(passes(program.lower(*arguments)))
-            return program.interpret(*arguments)
+        def again(program: Any, arguments: Given) -> Any:
+            emit(passes(program.lower(*arguments, **arguments.named)))
+            return program.interpret(*arguments, **arguments.named)
 
         verdict = judge(case, expected, *ours_of(case, path, again))
         path.unlink(missing_ok=True)
         return verdict
-    return _Made(which, case, path, expected, lowered)
+    return _Made(which, case, path, expected, lowered, not names["p"]._undivided(lowered))
 
 
 def _built(
@@ -102,8 +106,8 @@ def _built(
     """Return cases with their kernels; those whose text no compiler takes get a verdict."""
     if not made:
         return []
-    part = folder / f"kernels_{made[0].case.seed}_{made[0].which}_{len(made)}"
-    part.mkdir(exist_ok=True)
+    # A folder of its own: a library with the path of one that is loaded is not loaded again.
+    part = Path(tempfile.mkdtemp(prefix="kernels_", dir=folder))
     try:
         kernels = kernels_of([m.lowered.program for m in made], part, level)
     except AssertionError as error:
@@ -113,10 +117,7 @@ def _built(
         half = len(made) // 2
         parts = made[:half], made[half:]
         return [m for one in parts for m in _built(one, folder, level, verdicts)]
-    return [
-        _Made(m.which, m.case, m.path, m.expected, m.lowered, kernel)
-        for m, kernel in zip(made, kernels, strict=True)
-    ]
+    return [replace(m, kernel=kernel) for m, kernel in zip(made, kernels, strict=True)]
 
 
 def _run_apart(
@@ -173,14 +174,15 @@ def _run_all(
 
 
 def _call(m: _Made, pes: int, gpus: Sequence[int]) -> Callable[[Any, Any], Any]:
-    where: dict[str, Any] = {"gpus": gpus} if gpus else {"pes": pes}
+    pes = pes if m.is_divided else 1
+    where: dict[str, Any] = {"gpus": gpus[:pes]} if gpus else {"pes": pes}
     engine = "cuda_p2p" if gpus else "cpu_threads"
 
-    def call(program: Any, given: Any) -> Any:
+    def call(program: Any, given: Given) -> Any:
         if m.kernel is not None:
             program._kernels[m.lowered.key] = m.kernel
         try:
-            return program.run(given, engine=engine, wait_limit=30, **where)
+            return program.run(given, given.named, engine=engine, wait_limit=30, **where)
         except CpufreeError as error:
             error.args = (f"{error} ({pes} PEs)", *error.args[1:])
             raise

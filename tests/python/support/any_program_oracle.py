@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from any_program import Case, TooLong, load, load_plain, run_within
+from any_program import Case, Given, TooLong, load, load_plain, run_within
 from any_program_values import Branch, Describer, Leaf, first_difference
+from dace_plain import is_dace
 
 from cpufree.errors import InvalidInputError, ProgramError
 
 # Of this process's own time: for a program that Python runs in milliseconds, and for that run.
 _SECONDS, _SECONDS_OF_PYTHON = 3.0, 2.0
+_SECONDS_OF_DACE = 30.0  # whose front end takes most of it
 _ROUNDED = re.compile(
     r"exp|log|sin|cos|tan|power|hypot|cbrt|\*\*|norm|mean|sum"  # docs/compiler.md says so
 )
+_INNER = re.compile(r"\b__\w+|\b\w+(Node|Scope)\b|site-packages|\bSDFG\b")
 # Faults of a run that Python does not have: docs/compiler.md lists them.
 _OWN_FAULTS = ("64 bits",)
 
@@ -62,15 +65,19 @@ def compare(case: Case, folder: Path) -> Verdict:
     if expected is None:
         return Verdict("skipped")
     try:
-        return judge(case, expected, *ours_of(case, path, lambda p, given: p.interpret(*given)))
+        return judge(case, expected, *ours_of(case, path, _interpreted))
     finally:
         path.unlink(missing_ok=True)
+
+
+def _interpreted(program: Any, given: Given) -> Any:
+    return program.interpret(*given, **given.named)
 
 
 def path_of(case: Case, folder: Path) -> Path:
     """Return a place for the text of a program."""
     words = hashlib.sha256(case.text.encode()).hexdigest()[:12]
-    return folder / f"{case.feature}_{case.seed}_{words}.py"
+    return folder / f"{case.feature.replace(' ', '_')}_{case.seed}_{words}.py"
 
 
 def expected_of(case: Case, path: Path) -> Run | None:
@@ -82,17 +89,18 @@ def expected_of(case: Case, path: Path) -> Run | None:
     found = _calls(
         names,
         lambda p, given: within_time(
-            lambda: run_within(path, lambda: p(*given)), _SECONDS_OF_PYTHON
+            lambda: run_within(path, lambda: p(*given, **given.named)), _SECONDS_OF_PYTHON
         ),
     )
     return None if found.endless else found
 
 
 def ours_of(
-    case: Case, path: Path, run: Callable[[Any, Any], Any], seconds: float = _SECONDS
+    case: Case, path: Path, run: Callable[[Any, Given], Any], seconds: float = 0.0
 ) -> tuple[Run, bool]:
     """Return what the program does, and whether an error is of its lowering."""
     path.write_text(case.text)
+    seconds = seconds or (_SECONDS_OF_DACE if is_dace(case.text) else _SECONDS)
     try:
         names = load(case.text, path)
     except BaseException as error:
@@ -103,14 +111,14 @@ def ours_of(
     return found, True  # arguments are refused by InvalidInputError
 
 
-def _calls(names: dict[str, Any], call: Callable[[Any, Any], Any]) -> Run:
+def _calls(names: dict[str, Any], call: Callable[[Any, Given], Any]) -> Run:
     """Call the program of a module, twice where it says so."""
     values: list[Leaf | Branch] = []
     before: Leaf | Branch | None = None
     for again in range(2 if "between" in names else 1):
         if again:
             names["between"]()
-        given = names["arguments"]()
+        given = Given.of(names)
         before = _arrays(given, names)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -148,7 +156,8 @@ def _refuses(names: dict[str, Any]) -> bool:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            within_time(lambda: names["p"].lower(*names["arguments"]()))
+            given = Given.of(names)
+            within_time(lambda: names["p"].lower(*given, **given.named), _SECONDS_OF_DACE)
     except BaseException:
         return True
     return False
@@ -174,7 +183,7 @@ def judge(case: Case, expected: Run, found: Run, at_lowering: bool) -> Verdict:
     if found.endless:
         return Verdict("failed", "endless", "Python ends, the program does not")
     if found.error is not None:
-        return _judge_error(expected, found, at_lowering)
+        return _judge_error(case, expected, found, at_lowering)
     if expected.error is not None:
         error = expected.error
         name = type(error).__name__
@@ -189,7 +198,7 @@ def judge(case: Case, expected: Run, found: Run, at_lowering: bool) -> Verdict:
     return Verdict("same")
 
 
-def _judge_error(expected: Run, found: Run, at_lowering: bool) -> Verdict:
+def _judge_error(case: Case, expected: Run, found: Run, at_lowering: bool) -> Verdict:
     error = found.error
     text = f"{type(error).__name__}: {error}"
     if not isinstance(error, InvalidInputError):
@@ -199,7 +208,7 @@ def _judge_error(expected: Run, found: Run, at_lowering: bool) -> Verdict:
         if difference:
             return Verdict("failed", "written before an error", difference[1])
     if at_lowering:
-        fault = _bad_words(error)
+        fault = _bad_dace_words(case, error) if is_dace(case.text) else _bad_words(error)
         if fault:
             return Verdict("failed", "words of a refusal", f"{fault}: {text}")
     if expected.error is not None:
@@ -220,3 +229,20 @@ def _bad_words(error: InvalidInputError) -> str:
     if not carets:
         return "no caret"
     return "" if len(lines) > carets[-1] + 1 and lines[carets[-1] + 1].strip() else "no advice"
+
+
+def _bad_dace_words(case: Case, error: InvalidInputError) -> str:
+    """Return what a refusal of a program of DaCe's lacks; it names only what is the user's."""
+    text = str(error)
+    inner = _INNER.search(text)
+    if inner:
+        return f"{inner.group()} is no name of the user's"
+    if not isinstance(error, ProgramError):
+        return "" if ":" in text else "no advice"
+    line = case.text.splitlines()[error.line - 1].strip() if error.line else ""
+    if not line or not Path(error.file).name.startswith(case.feature.replace(" ", "_")):
+        return "no place"
+    lines = text.splitlines()
+    if len(lines) < 3 or lines[1].strip() != line:
+        return "no line of the program"
+    return "" if lines[2].strip() else "no advice"

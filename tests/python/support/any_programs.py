@@ -48,13 +48,13 @@ class Tally:
         """Return which part of the programs that Python runs to its end is not refused."""
         return _share(self.outcomes[feature])
 
-    def lines(self) -> list[str]:
+    def lines(self, labels: bool = True) -> list[str]:
         """Return a table: for each feature and construct the share taken, and the counts."""
         found = []
         for feature, counts in self.outcomes.items():
             found.append(f"{feature:32} {_share(counts):4.0%}  {_counts(counts)}")
             for (owner, label), of_label in sorted(self.labels.items()):
-                if owner == feature:
+                if labels and owner == feature:
                     found.append(f"    {label:28} {_share(of_label):4.0%}  {_counts(of_label)}")
         return found
 

@@ -22,6 +22,9 @@ from any_program_compiled import compare_compiled
 from any_program_oracle import Verdict, compare
 from any_program_shrunk import shrunk
 from any_programs import FEATURES, Tally, words_of
+from dace_random import DACE
+
+_ALL = {**FEATURES, **DACE}
 
 _TOGETHER = 50
 
@@ -29,7 +32,8 @@ _TOGETHER = 50
 def main() -> None:
     """Run as the command line says."""
     asked = _arguments()
-    features = list(FEATURES) if asked.feature == "all" else asked.feature.split(",")
+    groups = {"all": list(FEATURES), "dace": list(DACE)}
+    features = groups.get(asked.feature) or asked.feature.split(",")
     known = _read(asked.resume)
     tally, failures = Tally(), defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
@@ -39,7 +43,7 @@ def main() -> None:
                 tally.add(feature, case.labels, verdict.outcome)
                 if verdict.failed:
                     failures[feature, verdict.kind].append((case, verdict))
-        print("\n".join(tally.lines()))
+        print("\n".join(tally.lines(labels=not asked.brief)))
         for (feature, kind), found in sorted(failures.items()):
             print(f"\n# ==== {feature}, {kind}: {len(found)}")
             for case, verdict in found[: asked.show]:
@@ -48,7 +52,7 @@ def main() -> None:
 
 def _arguments() -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--feature", default="all", help=f"of {', '.join(FEATURES)}; or all")
+    parser.add_argument("--feature", default="all", help=f"of {', '.join(_ALL)}; all, or dace")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=500, help="programs of each feature")
     parser.add_argument("--compiled", metavar="PES", help="compile, and run on 1,2,3 PEs in turn")
@@ -57,6 +61,7 @@ def _arguments() -> Any:
     parser.add_argument("--level", default="-O0", help="of the C++ compiler; the product has -O3")
     parser.add_argument("--resume", type=Path, help="a file with a line for each program")
     parser.add_argument("--show", type=int, default=3, help="failures of each kind that are shown")
+    parser.add_argument("--brief", action="store_true", help="no line for each construct")
     return parser.parse_args()
 
 
@@ -67,7 +72,7 @@ def _run(
     left: list[Case] = []
     how = f"{asked.compiled} {asked.gpus or asked.level}" if asked.compiled else ""
     for seed in range(asked.seed, asked.seed + asked.count * asked.stride, asked.stride):
-        case = FEATURES[feature](seed)
+        case = _ALL[feature](seed)
         verdict = known.get((feature, seed, how))
         if verdict is not None:
             yield case, verdict

@@ -137,8 +137,12 @@ def fold_index(dim: int) -> str:
 def fold(e: ir.Fold, value: str) -> str:
     """Return a fold as a function that is called: the first term, then the others in order."""
     kind, i = TYPES[e.type], fold_index(e.dim)
-    joined = {"sum": "total + term", "prod": "total * term"}
-    joined |= {"max": "maximum(total, term)", "min": "minimum(total, term)"}
+    joined = {
+        "sum": "total + term",
+        "prod": "total * term",
+        "max": "maximum(total, term)",
+        "min": "minimum(total, term)",
+    }
     if e.type in ("int32", "int64"):
         joined |= {"sum": "plus(total, term)", "prod": "times(total, term)"}
     return (

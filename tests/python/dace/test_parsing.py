@@ -1,0 +1,145 @@
+"""What DaCe's front end gets wrong is mended, what it does not take is refused with the line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
+
+import cpufree.dace  # noqa: E402
+from cpufree.errors import ProgramError  # noqa: E402
+
+M, N = (dace.symbol(n, dace.int64) for n in "MN")
+
+
+@dace.program
+def every_second(A: dace.float64[N, M], B: dace.float64[N, M], c: dace.float64[M]):
+    A[::2, :-3] += A[::2, :-3] / 4.0
+    A[1::3, 1:] *= B[1::3, :-1]
+    B[:, ::2] -= 2.0
+    c[1::2] += c[:-1:2]
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 10), (12, 6)])
+@pytest.mark.parametrize("pes", [1, 2])
+def test_parts_with_a_step_are_updated_in_place(shape: tuple[int, int], pes: int) -> None:
+    g = np.random.default_rng(3)
+    given = [g.standard_normal(s) for s in (shape, shape, shape[1])]
+    wanted = [a.copy() for a in given]
+    every_second.f(*wanted)
+    program = cpufree.dace.compile(every_second)
+    program.run(tuple(given), engine="cpu_threads", pes=pes)
+    for mine, plain in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, plain)
+
+
+@dace.program
+def backwards(u: dace.float64[N], w: dace.float64[N]):
+    w[:] = 2.0 * u
+    w[:] = u[::-1]
+
+
+@dace.program
+def broken(u: dace.float64[N]):
+    u[:] = 2.0 * u
+    u[::-1] = 0.5 * u[:]
+
+
+@dace.program
+def unset(u: dace.float64[N]):
+    u[0] = never_set  # noqa: F821
+
+
+@dace.program
+def exchanged(u: dace.float64[N]):
+    a = u[1]
+    b = u[2]
+    a, b = b, a
+    u[0] = a - b
+
+
+@dace.program
+def exchanged_parts(u: dace.float64[N], v: dace.float64[N]):
+    v[:], u[:] = u, v
+
+
+@dace.program
+def fibonacci(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
+    a = u[1] + 0.0
+    b = v[1] + 1.0
+    for _t in range(n):
+        a, b = b, a + b
+    u[0], v[0] = a, b
+
+
+@dace.program
+def some_points(u: dace.float64[N], v: dace.float64[N]):
+    for i in dace.map[0:N]:
+        if i < N - 1:
+            v[i] = u[i + 1] + u[i]
+    return u + v
+
+
+def test_what_a_branch_in_a_map_leaves_out_is_there_afterwards() -> None:
+    u, v = np.arange(6.0) + 10, np.arange(6.0)
+    wanted = np.append(u[1:] + u[:-1], v[-1])
+    found = cpufree.dace.compile(some_points).run((u, v), engine="cpu_threads", pes=2)
+    np.testing.assert_array_equal(v, wanted)
+    np.testing.assert_array_equal(found, u + wanted)
+
+
+@dace.program
+def counted(u: dace.float64[N], b: dace.bool[N]):
+    u[0] = 1.0
+    u[1] = np.sum(b)
+
+
+def test_a_sum_of_truth_values_is_refused_with_the_line() -> None:
+    with pytest.raises(ProgramError, match="a sum of truth values") as caught:
+        cpufree.dace.compile(counted).run((np.zeros(5), np.ones(5, bool)))
+    assert "u[1] = np.sum(b)" in str(caught.value)
+
+
+@dace.program
+def counted_numbers(u: dace.float64[N], b: dace.bool[N]):
+    q = np.zeros((N,))
+    q[:] = b
+    u[1] = np.sum(q)
+
+
+def test_truth_values_are_counted_as_numbers() -> None:
+    u = np.zeros(5)
+    cpufree.dace.compile(counted_numbers).run((u, np.arange(5) > 1), engine="cpu_threads")
+    assert u[1] == 3.0
+
+
+def test_values_that_are_computed_are_so_before_anything_is_set() -> None:
+    given, wanted = ([np.arange(6.0), np.arange(6.0) + 10] for _ in range(2))
+    fibonacci.f(*wanted, 5)
+    cpufree.dace.compile(fibonacci).run((*given, 5), engine="cpu_threads")
+    for mine, plain in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, plain)
+
+
+@pytest.mark.parametrize(
+    ("program", "problem", "line"),
+    [
+        (backwards, "Negative strides are not supported", "w[:] = u[::-1]"),
+        (broken, "could not broadcast", "u[::-1] = 0.5 * u[:]"),
+        (exchanged, "a is set before it is read", "a, b = b, a"),
+        (exchanged_parts, "v is set before it is read", "v[:], u[:] = u, v"),
+        (unset, "Use of undefined variable", "u[0] = never_set"),
+    ],
+)
+def test_what_dace_does_not_take_is_refused_with_the_line(
+    program: Any, problem: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = [np.zeros(8) for _ in program.f.__annotations__]
+    with pytest.raises(ProgramError, match=f"DaCe cannot parse it: .*{problem}") as caught:
+        cpufree.dace.compile(program).run(tuple(arrays))
+    assert caught.value.file == __file__ and caught.value.line > 0
+    assert str(caught.value).splitlines()[1].strip().startswith(line)
+    assert capsys.readouterr().out == ""
