@@ -49,6 +49,67 @@ def broken(u: dace.float64[N]):
 
 
 @dace.program
+def cut_sum(u: dace.float64[N], k: dace.int64[N]):
+    total = 0
+    for i in range(N):
+        total += u[i]
+    u[0] = total
+
+
+@dace.program
+def cut_choice(u: dace.float64[N], k: dace.int64[N]):
+    a = np.sum(k)
+    if u[1] > 0.5:
+        a = u[1]
+    u[0] = a
+
+
+@dace.program
+def cut_half(u: dace.float64[N], k: dace.int64[N]):
+    a = 7
+    for _t in range(3):
+        a /= 2
+    u[0] = a
+
+
+@dace.program
+def cut_in_a_map(u: dace.float64[N], k: dace.int64[N]):
+    for i in dace.map[0:N]:
+        a = 0
+        for j in range(3):
+            a += 0.5 * u[j]
+        u[i] = a
+
+
+@dace.program
+def cut_array(u: dace.float64[N], k: dace.int64[N]):
+    k[1:] += u[1:]
+
+
+@dace.program
+def whole_numbers(u: dace.float64[N], k: dace.int64[N]):
+    a = 0
+    for i in range(N):
+        a += k[i] // 2
+    k[0] = a
+    k[1] = u[2]
+    k[2:4] = u[2:4]
+    b = a / 4
+    u[0] = b
+
+
+def test_whole_numbers_and_elements_are_as_in_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [np.linspace(0, 3, 7), np.arange(7) - 3]
+    wanted = [a.copy() for a in given]
+    with monkeypatch.context() as plain:
+        plain.setitem(whole_numbers.f.__globals__, "N", 7)
+        whole_numbers.f(*wanted)
+    cpufree.dace.compile(whole_numbers).run(tuple(given), engine="cpu_threads")
+    for mine, other in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@dace.program
 def unset(u: dace.float64[N]):
     u[0] = never_set  # noqa: F821
 
@@ -129,16 +190,22 @@ def test_values_that_are_computed_are_so_before_anything_is_set() -> None:
     [
         (backwards, "Negative strides are not supported", "w[:] = u[::-1]"),
         (broken, "could not broadcast", "u[::-1] = 0.5 * u[:]"),
-        (exchanged, "a is set before it is read", "a, b = b, a"),
-        (exchanged_parts, "v is set before it is read", "v[:], u[:] = u, v"),
+        (exchanged, "DaCe sets a before the same statement reads it", "a, b = b, a"),
+        (exchanged_parts, "DaCe sets v before the same statement reads it", "v[:], u[:] = u, v"),
+        (cut_sum, "total is int64 from before, and is set to float64", "total += u[i]"),
+        (cut_choice, "a is int64 from before, and is set to float64", "a = u[1]"),
+        (cut_half, "a is int64 from before, and is set to float64", "a /= 2"),
+        (cut_in_a_map, "a is int64 from before, and is set to float64", "a += 0.5 * u[j]"),
+        (cut_array, r"k\[1:\] is int64 from before, and is set", "k[1:] += u[1:]"),
         (unset, "Use of undefined variable", "u[0] = never_set"),
     ],
 )
 def test_what_dace_does_not_take_is_refused_with_the_line(
     program: Any, problem: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arrays = [np.zeros(8) for _ in program.f.__annotations__]
-    with pytest.raises(ProgramError, match=f"DaCe cannot parse it: .*{problem}") as caught:
+    kinds = {"k": np.int64}
+    arrays = [np.zeros(8, kinds.get(n, np.float64)) for n in program.f.__annotations__]
+    with pytest.raises(ProgramError, match=problem) as caught:
         cpufree.dace.compile(program).run(tuple(arrays))
     assert caught.value.file == __file__ and caught.value.line > 0
     assert str(caught.value).splitlines()[1].strip().startswith(line)
