@@ -140,11 +140,14 @@ class Body:
         if str(node.language).rpartition(".")[2] != "Python":
             self.place.fail("the tasklet is C++", "write it in Python")
         values = {n: self.read(m) for n, m in child.in_memlets.items() if m.data is not None}
-        tasklets.run(self, ast.parse(node.code.as_string).body, values, None)
+        found = tasklets.outputs(self, node.code.as_string, values)
         for name, memlet in child.out_memlets.items():
-            if name in values and memlet.data is not None:
-                reduction = wcr.reduction_of(memlet, self.place)
-                self.write(memlet.data, memlet.subset, values[name], reduction)
+            if name in found and memlet.data is not None:
+                self._put(memlet, *found[name])
+
+    def _put(self, memlet: Any, value: Any, condition: Any) -> None:
+        reduction = wcr.reduction_of(memlet, self.place)
+        self.under(condition, lambda: self.write(memlet.data, memlet.subset, value, reduction))
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""

@@ -17,8 +17,8 @@ def mended() -> Iterator[None]:
 
     Of `A[::2] += B` it drops the step, and writes into the first points: as `A[::2] = A[::2] + B`,
     which is the same, it is right. In `a, b = b, a` it sets a before it reads a, and where a is a
-    whole number it cuts what `a = 0.5` sets: these are refused. Graphs that it finds invalid it
-    saves in the current folder.
+    whole number it cuts what `a = 0.5` sets: these are refused. After `b = a` b is a's memory: a
+    number gets its own. Graphs that it finds invalid it saves in the current folder.
     """
     from dace.frontend.python.newast import ProgramVisitor as Visitor
     from dace.sdfg import SDFG
@@ -30,7 +30,9 @@ def mended() -> Iterator[None]:
         for name in (n for t in node.targets for n in _set_before_read(t, node.value)):
             problem = f"DaCe sets {name} before the same statement reads it"
             raise Refused(self, node, problem, "make it several statements, with a name for each")
-        return assign(self, node)
+        found = assign(self, node)
+        _give_a_value_of_its_own(self, node)
+        return found
 
     def visit_AugAssign(self: Any, node: ast.AugAssign) -> Any:
         if not _has_step(node.target):
@@ -68,6 +70,23 @@ class Refused(Exception):
         super().__init__(problem)
         self.advice = advice
         self.file, self.line = str(visitor.filename), int(node.lineno)
+
+
+def _give_a_value_of_its_own(visitor: Any, node: ast.Assign) -> None:
+    """Let a number that has been set to another one not change with it."""
+    target = node.targets[0]
+    if not (isinstance(target, ast.Name) and isinstance(node.value, ast.Name)):
+        return
+    names = {**visitor.scope_vars, **visitor.variables}
+    true = visitor.variables.get(target.id)
+    if true is None or true != names.get(node.value.id) or true not in visitor.sdfg.arrays:
+        return
+    desc = visitor.sdfg.arrays[true]
+    if desc.total_size != 1:
+        return
+    own, _ = visitor.sdfg.add_scalar(target.id, desc.dtype, transient=True, find_new_name=True)
+    visitor.variables[target.id] = own
+    visitor._add_assignment(node, own, true)
 
 
 def _refuse_cut(visitor: Any, node: ast.AST, target: Any, operand: Any, op: str | None) -> None:

@@ -50,6 +50,7 @@ def parsed(parse: Callable[[], Any], place: Place) -> Any:
 def _problem(error: Exception) -> str:
     """Return what DaCe says, in one line."""
     lines = str(getattr(error, "message", "") or error).strip().splitlines()
+    lines = [re.sub(r"\b__sym_(\w+)", r"\1", line) for line in lines]
     kind = type(error).__name__
     return f"{lines[0]} ({kind})" if lines else kind
 
@@ -75,15 +76,16 @@ def _refuse_sums_of_truth(graph: Any, place: Place) -> None:
 def fused(graph: Any) -> Any:
     """Return a graph with its maps fused; where DaCe fails at that, as it was.
 
-    Where maps have branches or loops in them, DaCe takes what some way does not write for written.
+    Where maps have branches or loops in them, or tasklets that write at times, DaCe takes what is
+    not written for written.
     """
-    from dace.sdfg.nodes import NestedSDFG
+    from dace.sdfg import nodes
     from dace.transformation.auto import auto_optimize
 
     for node, state in graph.all_nodes_recursive():
-        if isinstance(node, NestedSDFG) and state.entry_node(node) is not None:
+        branches = isinstance(node, nodes.NestedSDFG) and state.entry_node(node) is not None
+        if branches or (isinstance(node, nodes.Tasklet) and _writes_at_times(state, node)):
             return graph
-
     made = copy.deepcopy(graph)
     try:
         with mended(), redirect_stdout(io.StringIO()):
@@ -92,6 +94,10 @@ def fused(graph: Any) -> Any:
         logger.info("%s: DaCe cannot fuse its maps: %s", graph.name, error)
         return graph
     return made
+
+
+def _writes_at_times(state: Any, tasklet: Any) -> bool:
+    return any(e.data.dynamic and e.data.wcr is None for e in state.out_edges(tasklet))
 
 
 def _place_of(text: str, place: Place) -> Place:

@@ -153,6 +153,42 @@ def test_what_a_branch_in_a_map_leaves_out_is_there_afterwards() -> None:
 
 
 @dace.program
+def masked(u: dace.float64[N], v: dace.float64[N], c: dace.float64):
+    u[u > c] = 7.0
+    v[u < c] += 1.0
+    return u + v
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+def test_masks_leave_the_other_points_as_they_are(pes: int) -> None:
+    given, wanted = ([np.arange(9.0), np.arange(9.0) - 4] for _ in range(2))
+    expected = masked.f(*wanted, 4.0)
+    found = cpufree.dace.compile(masked).run((*given, 4.0), engine="cpu_threads", pes=pes)
+    for mine, plain in zip((*given, found), (*wanted, expected), strict=True):
+        np.testing.assert_array_equal(mine, plain)
+
+
+@dace.program
+def second_names(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
+    a = n
+    b = a
+    a = a + 1
+    v[0] = b
+    d = u[1] * 2.0
+    for t in range(3):
+        e = d
+        d = u[t] + e
+        v[t + 1] = e - d
+
+
+def test_a_second_name_of_a_number_keeps_its_value() -> None:
+    given, wanted = ([np.arange(6.0) + 1, np.arange(6.0)] for _ in range(2))
+    second_names.f(*wanted, 5)
+    cpufree.dace.compile(second_names).run((*given, 5), engine="cpu_threads")
+    np.testing.assert_array_equal(given[1], wanted[1])
+
+
+@dace.program
 def counted(u: dace.float64[N], b: dace.bool[N]):
     u[0] = 1.0
     u[1] = np.sum(b)
