@@ -143,14 +143,15 @@ class Body:
         tasklets.run(self, ast.parse(node.code.as_string).body, values, None)
         for name, memlet in child.out_memlets.items():
             if name in values and memlet.data is not None:
-                reduction = wcr.reduction_of(memlet, self.place)
-                self.write(memlet.data, memlet.subset, values[name], reduction)
+                value, reduction = wcr.joined(memlet, values[name], self.place)
+                self.write(memlet.data, memlet.subset, value, reduction)
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
         source, target = wcr.copied(child)
-        reduction = wcr.reduction_of(child.memlet, self.place)
-        value = self.element(child.memlet.data, source)
+        value, reduction = wcr.joined(
+            child.memlet, self.element(child.memlet.data, source), self.place
+        )
         self.write(child.target, target, value, reduction)
 
     # --- values ---
@@ -212,12 +213,6 @@ class Body:
 
     def value(self, name: str) -> Any:
         """Return what a name stands for."""
-        for level in self.levels:
-            if name in level.pending:
-                self.place.fail(
-                    f"{name} is read where all points of a map inside the map add to it",
-                    "read it behind the inner map",
-                )
         if name in self.locals:
             return self.locals[name]
         if name in self.names:
@@ -316,7 +311,7 @@ class Body:
         """Note what is written."""
         c = self.scope.containers
         if c.is_scalar(name):
-            value = operators.cast(value, c.kind(name)) if c.kind(name) else value
+            value = self.of_kind(name, value)
             if reduction:
                 self._join_scalar(name, value, reduction)
             else:
@@ -332,6 +327,16 @@ class Body:
             other = neutral(reduction, point.type) if reduction else self.known(point)
             value = operators.where(self.condition, value, other)
         self.put(point, operators.cast(value, point.type), reduction)
+
+    def of_kind(self, name: str, value: Any) -> Any:
+        """Return a value as one of the type that DaCe gives a scalar."""
+        kind = self.scope.containers.kind(name)
+        if kind.startswith(("int", "bool")) and value.type.startswith("float"):
+            self.place.fail(
+                f"{shown(name)} is a whole number first, and then a float, which DaCe would cut",
+                "begin with a float, such as 0.0, or convert with dace.int64(...)",
+            )
+        return operators.cast(value, kind) if kind else value
 
     def put(self, point: Point, value: Any, reduction: str = "") -> None:
         """Add an output at a point."""
