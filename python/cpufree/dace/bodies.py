@@ -146,14 +146,15 @@ class Body:
                 self._put(memlet, *found[name])
 
     def _put(self, memlet: Any, value: Any, condition: Any) -> None:
-        reduction = wcr.reduction_of(memlet, self.place)
+        value, reduction = wcr.joined(memlet, value, self.place)
         self.under(condition, lambda: self.write(memlet.data, memlet.subset, value, reduction))
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
         source, target = wcr.copied(child)
-        reduction = wcr.reduction_of(child.memlet, self.place)
-        value = self.element(child.memlet.data, source)
+        value, reduction = wcr.joined(
+            child.memlet, self.element(child.memlet.data, source), self.place
+        )
         self.write(child.target, target, value, reduction)
 
     # --- values ---
@@ -215,12 +216,6 @@ class Body:
 
     def value(self, name: str) -> Any:
         """Return what a name stands for."""
-        for level in self.levels:
-            if name in level.pending:
-                self.place.fail(
-                    f"{name} is read where all points of a map inside the map add to it",
-                    "read it behind the inner map",
-                )
         if name in self.locals:
             return self.locals[name]
         if name in self.names:
@@ -319,7 +314,7 @@ class Body:
         """Note what is written."""
         c = self.scope.containers
         if c.is_scalar(name):
-            value = operators.cast(value, c.kind(name)) if c.kind(name) else value
+            value = self.of_kind(name, value)
             if reduction:
                 self._join_scalar(name, value, reduction)
             else:
@@ -335,6 +330,16 @@ class Body:
             other = neutral(reduction, point.type) if reduction else self.known(point)
             value = operators.where(self.condition, value, other)
         self.put(point, operators.cast(value, point.type), reduction)
+
+    def of_kind(self, name: str, value: Any) -> Any:
+        """Return a value as one of the type that DaCe gives a scalar."""
+        kind = self.scope.containers.kind(name)
+        if kind.startswith(("int", "bool")) and value.type.startswith("float"):
+            self.place.fail(
+                f"{shown(name)} is a whole number first, and then a float, which DaCe would cut",
+                "begin with a float, such as 0.0, or convert with dace.int64(...)",
+            )
+        return operators.cast(value, kind) if kind else value
 
     def put(self, point: Point, value: Any, reduction: str = "") -> None:
         """Add an output at a point."""

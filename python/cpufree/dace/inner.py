@@ -82,6 +82,7 @@ def nested(body: Body, child: Any) -> None:
     ranges, values, facts = ranges_of(child, body.names, body.space, body.place, tag_of(body))
     level = Level(dict(body.locals))
     before = len(body.outputs)
+    body.locals = {**body.locals, **_carried(body, child)}
     saved = _enter(body, level, ranges, values)
     body.under(is_true(*facts), lambda: body.run(child.children))
     _end_reductions(body, before, ranges, saved[0])
@@ -92,8 +93,20 @@ def nested(body: Body, child: Any) -> None:
             f"{changed[0]} is set by all points of a map inside the map",
             "let each point set names of its own; add to it with +=, or loop with range()",
         )
+    for value in (*(v for _, v in level.pending.values()), *(o.value for o in body.outputs)):
+        if _carries(value):
+            body.place.fail(
+                "a number is read where all points of a map inside the map add to it",
+                "read it behind the inner map, or loop with range()",
+            )
     body.locals = level.before
     _end_sums(body, level, ranges)
+
+
+def _carried(body: Body, child: Any) -> dict[str, Any]:
+    """Return what stands for the numbers from before that the points of a map or loop change."""
+    touched = loops.assigned(child.children)
+    return {n: ir.Scalar(f"carried {n}", v.type) for n, v in body.locals.items() if n in touched}
 
 
 def tag_of(body: Body) -> str:
@@ -196,11 +209,7 @@ def _at_once(
         They do.
     """
     before = dict(body.locals)
-    carried = {
-        n: ir.Scalar(f"carried {n}", v.type)
-        for n, v in before.items()
-        if n in loops.assigned(child.children)
-    }
+    carried = _carried(body, child)
     body.locals = {**before, **carried}
     level = Level({})
     done = len(body.outputs)
@@ -256,7 +265,7 @@ def _folded(name: str, value: Any, of: Any, ranges: Any, facts: Any) -> Any:
         ((tag, r),) = ranges.items()
         if facts:
             raise _NotAlike
-        return with_params(value, {tag: r.count - 1})
+        return with_params(value, {tag: r.begin + r.count - 1})
     for reduction in _REDUCTIONS:
         term = _term(value, scalar, reduction)
         if term is not None and not _carries(term):
@@ -299,7 +308,7 @@ def _turn_by_turn(
         )
     names = body.names
     for turn in range(r.count):
-        here = {tag: turn}
+        here = {tag: r.begin + turn}
         body.names = Names({**names, var: value.with_values(here)}, body._missing)
         conditions = [f.with_values(here) for f in facts]
         truths = [body.space.truth(f) for f in conditions]

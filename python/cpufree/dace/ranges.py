@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,16 @@ from cpufree.dace.space import Space
 
 
 def range_of(
-    name: str, bounds: tuple[Affine, Affine, Affine], space: Space, place: Place
+    name: str,
+    bounds: tuple[Affine, Affine, Affine],
+    space: Space,
+    place: Place,
+    from_0: bool = False,
 ) -> tuple[Range, Affine, tuple[Affine, ...]]:
-    """Return the turns of what goes from a first to a last value: range, values, conditions."""
+    """Return the turns of what goes from a first to a last value: range, values, conditions.
+
+    `from_0`: the parameter is the number of the turn, from 0.
+    """
     first, last, by = bounds
     if by.factors or not by.constant:
         place.fail("a step is known only in the run, or is 0", "use a step that is a number")
@@ -29,6 +37,15 @@ def range_of(
     most = space.greatest(length)
     if most is None:
         raise Moving(length.params[0])
+    if abs(step) == 1 and first.factors and not from_0:
+        # Indices go by one parameter, not by this one and those that the first value goes by.
+        low, high = times(first, Affine(way)), times(last, Affine(way))
+        ends = space.least(low), space.greatest(high)
+        if None not in ends:
+            begin, end = math.ceil(ends[0]), math.floor(ends[1])
+            facts = (plus(turn, times(low, Affine(-1))), plus(high, times(turn, Affine(-1))))
+            values = Affine(0, ((name, way),))
+            return Range(begin, 1, max(0, end - begin + 1)), values, facts
     left = plus(length, times(turn, Affine(-abs(step))))
     return Range(0, 1, max(0, (int(most // 1) + abs(step)) // abs(step))), values, (left,)
 

@@ -59,7 +59,7 @@ def _terms(body: Body, given: list[Any]) -> tuple[list[Any], dict[str, Range], A
                 continue
             own = f"c{axis}@{tag}"
             axis += 1
-            r, values, more = range_of(own, (first, last, by), body.space, body.place)
+            r, values, more = range_of(own, (first, last, by), body.space, body.place, True)
             if own in ranges and ranges[own] != r:
                 body.place.fail("a product of arrays whose shapes do not fit", "correct the shapes")
             facts += () if own in ranges else more
