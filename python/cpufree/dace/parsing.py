@@ -76,8 +76,8 @@ def _refuse_sums_of_truth(graph: Any, place: Place) -> None:
 def fused(graph: Any) -> Any:
     """Return a graph with its maps fused; where DaCe fails at that, as it was.
 
-    Where maps have branches or loops in them, or tasklets that write at times, DaCe takes what is
-    not written for written.
+    Where maps have branches or loops in them, or tasklets that write at times or add to what is
+    there, DaCe hands on what they make, and not what is there then.
     """
     from dace.sdfg import nodes
     from dace.transformation.auto import auto_optimize
@@ -96,8 +96,9 @@ def fused(graph: Any) -> Any:
     return made
 
 
-def _writes_at_times(state: Any, tasklet: Any) -> bool:
-    return any(e.data.dynamic and e.data.wcr is None for e in state.out_edges(tasklet))
+def _leaves_more(state: Any, tasklet: Any) -> bool:
+    """Return whether there may be something else where a tasklet writes than what it makes."""
+    return any(e.data.dynamic or e.data.wcr is not None for e in state.out_edges(tasklet))
 
 
 def _place_of(text: str, place: Place) -> Place:

@@ -153,6 +153,21 @@ def test_what_a_branch_in_a_map_leaves_out_is_there_afterwards() -> None:
 
 
 @dace.program
+def added(u: dace.float64[N], v: dace.float64[N]):
+    for i in dace.map[0:N]:
+        v[i] += max(i, 2.0 * u[i])
+    return u + v
+
+
+def test_what_a_map_adds_to_is_read_whole_afterwards() -> None:
+    u, v = np.arange(6.0) - 2, np.arange(6.0) + 10
+    wanted = v + np.maximum(np.arange(6), 2.0 * u)
+    found = cpufree.dace.compile(added).run((u, v), engine="cpu_threads", pes=2)
+    np.testing.assert_array_equal(v, wanted)
+    np.testing.assert_array_equal(found, u + wanted)
+
+
+@dace.program
 def masked(u: dace.float64[N], v: dace.float64[N], c: dace.float64):
     u[u > c] = 7.0
     v[u < c] += 1.0
