@@ -84,7 +84,7 @@ def fused(graph: Any) -> Any:
 
     for node, state in graph.all_nodes_recursive():
         branches = isinstance(node, nodes.NestedSDFG) and state.entry_node(node) is not None
-        if branches or (isinstance(node, nodes.Tasklet) and _writes_at_times(state, node)):
+        if branches or (isinstance(node, nodes.Tasklet) and _leaves_more(state, node)):
             return graph
     made = copy.deepcopy(graph)
     try:
