@@ -334,7 +334,8 @@ class Body:
     def of_kind(self, name: str, value: Any) -> Any:
         """Return a value as one of the type that DaCe gives a scalar."""
         kind = self.scope.containers.kind(name)
-        if kind.startswith(("int", "bool")) and value.type.startswith("float"):
+        is_number = type(self.scope.containers.descriptors[name]).__name__ == "Scalar"
+        if is_number and kind.startswith("int") and value.type.startswith("float"):
             self.place.fail(
                 f"{shown(name)} is a whole number first, and then a float, which DaCe would cut",
                 "begin with a float, such as 0.0, or convert with dace.int64(...)",
