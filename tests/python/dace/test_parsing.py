@@ -168,6 +168,35 @@ def test_what_a_map_adds_to_is_read_whole_afterwards() -> None:
 
 
 @dace.program
+def downwards(u: dace.float64[N], v: dace.float64[N], n: dace.int64):
+    for t in range(N - 1, -1, -1):
+        if t == 2:
+            v[0] = 1.0
+        else:
+            u[t] = 1.25
+    for t in range(n, -1, -1):
+        if t < 2:
+            v[t + 1] += 2.0
+    for t in range(5, -1, -1):
+        if t < 2:
+            v[4] += 1.0
+        else:
+            v[5] += t
+
+
+def test_branches_in_loops_that_count_down_are_taken_when_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given, wanted = ([np.zeros(7), np.zeros(7)] for _ in range(2))
+    with monkeypatch.context() as plain:
+        plain.setitem(downwards.f.__globals__, "N", 7)
+        downwards.f(*wanted, 3)
+    cpufree.dace.compile(downwards).run((*given, 3), engine="cpu_threads")
+    for mine, other in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@dace.program
 def masked(u: dace.float64[N], v: dace.float64[N], c: dace.float64):
     u[u > c] = 7.0
     v[u < c] += 1.0
