@@ -20,6 +20,7 @@ def mended() -> Iterator[None]:
     whole number it cuts what `a = 0.5` sets: these are refused. After `b = a` b is a's memory: a
     number gets its own. Graphs that it finds invalid it saves in the current folder.
     """
+    from dace.frontend.python import memlet_parser
     from dace.frontend.python.newast import ProgramVisitor as Visitor
     from dace.sdfg import SDFG
     from dace.transformation.passes.lift_trivial_if import LiftTrivialIf
@@ -61,10 +62,26 @@ def mended() -> Iterator[None]:
             setattr(Visitor, own.__name__, own)
         stack.callback(setattr, SDFG, "save", SDFG.save)
         SDFG.save = lambda *_, **__: None
+        # Of u[:0] it makes u[:N].
+        fill = memlet_parser._fill_missing_slices
+        stack.callback(setattr, memlet_parser, "_fill_missing_slices", fill)
+        memlet_parser._fill_missing_slices = lambda known, slices, *rest: fill(
+            known, [_empty_as_such(known, s) for s in slices], *rest
+        )
         # It takes loops that count down for ones that count up, and their branches for decided.
         stack.callback(setattr, LiftTrivialIf, "_range_verdict", LiftTrivialIf._range_verdict)
         LiftTrivialIf._range_verdict = lambda *_: "unknown"
         yield
+
+
+def _empty_as_such(known: Any, part: Any) -> Any:
+    """Return a slice that ends at 0 as another one without points."""
+    from dace.frontend.python.memlet_parser import _parse_dim_atom
+
+    if not isinstance(part, tuple) or part[1] is None:
+        return part
+    is_zero = not part[1] or _parse_dim_atom(known, part[1]) == 0
+    return (ast.Constant(1), ast.Constant(1), part[2]) if is_zero else part
 
 
 class Refused(Exception):

@@ -197,6 +197,20 @@ def test_branches_in_loops_that_count_down_are_taken_when_they_are(
 
 
 @dace.program
+def nothing(u: dace.float64[N], v: dace.float64[N]):
+    v[0] = np.sum(u[:0])
+    v[1] = np.sum(u[2:0])
+    v[:0] = 5.0
+    v[2] = np.sum(u[1:1]) + np.sum(u[:1])
+
+
+def test_slices_that_end_at_0_have_no_points() -> None:
+    u, v = np.arange(6.0) + 1, np.full(6, 9.0)
+    cpufree.dace.compile(nothing).run((u, v), engine="cpu_threads")
+    assert v.tolist() == [0.0, 0.0, 1.0, 9.0, 9.0, 9.0]
+
+
+@dace.program
 def masked(u: dace.float64[N], v: dace.float64[N], c: dace.float64):
     u[u > c] = 7.0
     v[u < c] += 1.0
