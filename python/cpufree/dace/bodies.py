@@ -140,11 +140,15 @@ class Body:
         if str(node.language).rpartition(".")[2] != "Python":
             self.place.fail("the tasklet is C++", "write it in Python")
         values = {n: self.read(m) for n, m in child.in_memlets.items() if m.data is not None}
-        tasklets.run(self, ast.parse(node.code.as_string).body, values, None)
+        set_if: dict[str, Any] = {}
+        tasklets.run(self, ast.parse(node.code.as_string).body, values, set_if, None)
         for name, memlet in child.out_memlets.items():
             if name in values and memlet.data is not None:
-                value, reduction = wcr.joined(memlet, values[name], self.place)
-                self.write(memlet.data, memlet.subset, value, reduction)
+                self.under(set_if.get(name), lambda: self._put_out(memlet, values[name]))
+
+    def _put_out(self, memlet: Any, value: Any) -> None:
+        value, reduction = wcr.joined(memlet, value, self.place)
+        self.write(memlet.data, memlet.subset, value, reduction)
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""

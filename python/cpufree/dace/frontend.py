@@ -44,13 +44,14 @@ def require_dace() -> Any:
 
 @contextmanager
 def _without_limits() -> Iterator[None]:
-    """Let DaCe take what only its own code generators cannot.
+    """Let DaCe take what only its own code generators cannot, and leave branches as they are.
 
-    It prints slices that it has evaluated, where its printer takes syntax trees only; and messages
-    may be regions for which it has no datatype of MPI's (faces of three-dimensional arrays).
+    It takes `a != b` for true where a and b are different names. It prints slices that it has
+    evaluated, where its printer takes syntax trees only; and messages may be regions for which it has no datatype of MPI's (faces of three-dimensional arrays).
     """
     from dace.frontend.python import astutils
     from dace.libraries.comm import utils
+    from dace.transformation.passes.simplify import LiftTrivialIf
 
     printed, datatype = astutils.ExtUnparser.dispatch, utils.create_vector_ddt
 
@@ -69,6 +70,8 @@ def _without_limits() -> Iterator[None]:
         except (ValueError, NotImplementedError):
             return None
 
+    lift = LiftTrivialIf.apply_pass
+    LiftTrivialIf.apply_pass = lambda *_: None
     astutils.ExtUnparser.dispatch = dispatch
     utils.create_vector_ddt = create_vector_ddt
     try:
@@ -76,6 +79,7 @@ def _without_limits() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        LiftTrivialIf.apply_pass = lift
         astutils.ExtUnparser.dispatch = printed
         utils.create_vector_ddt = datatype
 

@@ -9,15 +9,24 @@ from cpufree.dace import operators
 from cpufree.dace.inner import Body
 
 
-def run(body: Body, statements: list[ast.stmt], values: dict[str, Any], test: Any) -> None:
-    """Read the statements of a tasklet, done under a condition."""
+def run(
+    body: Body,
+    statements: list[ast.stmt],
+    values: dict[str, Any],
+    set_if: dict[str, Any],
+    test: Any,
+) -> None:
+    """Read the statements of a tasklet, done under a condition.
+
+    `set_if` gets the condition under which a connector is set that is not always.
+    """
     for statement in statements:
         if isinstance(statement, ast.If):
             here = operators.cast(body.evaluated(statement.test, values), "bool")
             not_here = operators.apply("logical_not", [here])
             for way, part in ((here, statement.body), (not_here, statement.orelse)):
                 both = way if test is None else operators.apply("logical_and", [test, way])
-                run(body, part, values, both)
+                run(body, part, values, set_if, both)
             continue
         name = _target(statement)
         if not name:
@@ -27,8 +36,14 @@ def run(body: Body, statements: list[ast.stmt], values: dict[str, Any], test: An
             )
         assert isinstance(statement, ast.Assign)
         value = body.evaluated(statement.value, values)
-        if test is not None and name in values:
+        if test is None:
+            set_if.pop(name, None)
+        elif name in values:
             value = operators.where(test, value, values[name])
+            if name in set_if:
+                set_if[name] = operators.apply("logical_or", [set_if[name], test])
+        else:
+            set_if[name] = test
         values[name] = value
 
 
