@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
@@ -144,7 +145,7 @@ class Body:
         tasklets.run(self, ast.parse(node.code.as_string).body, values, set_if, None)
         for name, memlet in child.out_memlets.items():
             if name in values and memlet.data is not None:
-                self.under(set_if.get(name), lambda: self._put_out(memlet, values[name]))
+                self.under(set_if.get(name), partial(self._put_out, memlet, values[name]))
 
     def _put_out(self, memlet: Any, value: Any) -> None:
         value, reduction = wcr.joined(memlet, value, self.place)
