@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
@@ -140,14 +141,15 @@ class Body:
         if str(node.language).rpartition(".")[2] != "Python":
             self.place.fail("the tasklet is C++", "write it in Python")
         values = {n: self.read(m) for n, m in child.in_memlets.items() if m.data is not None}
-        found = tasklets.outputs(self, node.code.as_string, values)
+        set_if: dict[str, Any] = {}
+        tasklets.run(self, ast.parse(node.code.as_string).body, values, set_if, None)
         for name, memlet in child.out_memlets.items():
-            if name in found and memlet.data is not None:
-                self._put(memlet, *found[name])
+            if name in values and memlet.data is not None:
+                self.under(set_if.get(name), partial(self._put_out, memlet, values[name]))
 
-    def _put(self, memlet: Any, value: Any, condition: Any) -> None:
+    def _put_out(self, memlet: Any, value: Any) -> None:
         value, reduction = wcr.joined(memlet, value, self.place)
-        self.under(condition, lambda: self.write(memlet.data, memlet.subset, value, reduction))
+        self.write(memlet.data, memlet.subset, value, reduction)
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""

@@ -25,7 +25,7 @@ Walk: TypeAlias = Any
 
 MOST_TURNS = 64
 """Of a loop that is written out, because indices go by its variable."""
-MOST_STATEMENTS = 96
+MOST_STATEMENTS = 64
 """Of all loops together that are written out: compilers take seconds for some hundred stages."""
 
 

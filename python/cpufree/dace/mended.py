@@ -23,7 +23,6 @@ def mended() -> Iterator[None]:
     from dace.frontend.python import memlet_parser
     from dace.frontend.python.newast import ProgramVisitor as Visitor
     from dace.sdfg import SDFG
-    from dace.transformation.passes.lift_trivial_if import LiftTrivialIf
 
     update, assign = Visitor.visit_AugAssign, Visitor.visit_Assign
     add, add_update = Visitor._add_assignment, Visitor._add_aug_assignment
@@ -68,9 +67,6 @@ def mended() -> Iterator[None]:
         memlet_parser._fill_missing_slices = lambda known, slices, *rest: fill(
             known, [_empty_as_such(known, s) for s in slices], *rest
         )
-        # It takes loops that count down for ones that count up, and their branches for decided.
-        stack.callback(setattr, LiftTrivialIf, "_range_verdict", LiftTrivialIf._range_verdict)
-        LiftTrivialIf._range_verdict = lambda *_: "unknown"
         yield
 
 

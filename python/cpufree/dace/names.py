@@ -157,6 +157,11 @@ class Scalars:
             place.fail(f"{name} is an argument, and is set", "use a name of your own")
         kind = self.variables.get(name) or self.containers.kind(name) if self._has(name) else ""
         kind = kind or value.type
+        if kind.startswith("int") and value.type.startswith("float") and name in self.variables:
+            place.fail(
+                f"{name} is a whole number first, and then a float, which DaCe would cut",
+                "begin with a float, such as 0.0, or convert with dace.int64(...)",
+            )
         value = operators.cast(value, kind)
         self.variables[name] = kind
         self.names.pop(name, None)

@@ -36,6 +36,9 @@ def library_call(body: Body, child: Any) -> None:
         made = operators.where(is_true(*facts), made, neutral(reduction, made.type))
     made = inner.over(reduction, made, ranges)
     start = getattr(child.node, "identity", 0)
+    if logical and start is not None:  # DaCe begins np.all with 0, which would be its result
+        body.write(target.data, target.subset, made, "")
+        return
     if start is None:
         body.write(target.data, target.subset, made, reduction)
         return
