@@ -106,7 +106,12 @@ class Body:
 
     def refuse(self, child: Any) -> None:
         """Refuse a node in a map."""
-        name = {"WhileScope": "a while loop", "BreakNode": "a break", "GotoNode": "a return"}
+        name = {
+            "WhileScope": "a while loop",
+            "BreakNode": "a break",
+            "GotoNode": "a return",
+            "DynScopeCopyNode": "an element whose index is a value of an array",
+        }
         self.place.fail(
             f"{name.get(type(child).__name__, type(child).__name__)} inside a map is not taken",
             "let maps hold assignments, branches, loops over range() and sums; put what else there "
