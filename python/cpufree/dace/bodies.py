@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.rows import scalars_read
-from cpufree.dace import inner, operators, wcr
+from cpufree.dace import inner, operators, sums, tasklets, wcr
 from cpufree.dace.affine import Affine, Moving, Names, NotAffine, affine
 from cpufree.dace.aliases import value_at
 from cpufree.dace.containers import Containers
 from cpufree.dace.lines import line_of
 from cpufree.dace.points import Index, Output, Point, Range, join, neutral, points
-from cpufree.dace.refusal import Place
+from cpufree.dace.refusal import Place, shown
 from cpufree.dace.space import Space, known_facts, sum_of
 
 
@@ -90,9 +91,8 @@ class Body:
             elif isinstance(child, tn.AssignNode):
                 self.keep(child.name, self.expression(child.value))
             elif isinstance(child, tn.ViewNode):
-                self.scope.containers.add_view(
-                    child.target, child.source, child.memlet.subset, self.place
-                )
+                self.scope.containers.later.append(child)
+                self.scope.containers.add_views(self.names, self.space, self.place)
             elif isinstance(child, tn.IfScope | tn.ElifScope | tn.ElseScope):
                 test = self.branch(child, test)
             elif isinstance(child, tn.MapScope):
@@ -100,13 +100,18 @@ class Body:
             elif isinstance(child, tn.ForScope):
                 inner.loop(self, child)
             elif isinstance(child, tn.LibraryCall):
-                inner.library_call(self, child)
+                sums.library_call(self, child)
             elif not isinstance(child, tn.StateBoundaryNode | tn.StateLabel):
                 self.refuse(child)
 
     def refuse(self, child: Any) -> None:
         """Refuse a node in a map."""
-        name = {"WhileScope": "a while loop", "BreakNode": "a break", "GotoNode": "a return"}
+        name = {
+            "WhileScope": "a while loop",
+            "BreakNode": "a break",
+            "GotoNode": "a return",
+            "DynScopeCopyNode": "an element whose index is a value of an array",
+        }
         self.place.fail(
             f"{name.get(type(child).__name__, type(child).__name__)} inside a map is not taken",
             "let maps hold assignments, branches, loops over range() and sums; put what else there "
@@ -141,46 +146,22 @@ class Body:
         if str(node.language).rpartition(".")[2] != "Python":
             self.place.fail("the tasklet is C++", "write it in Python")
         values = {n: self.read(m) for n, m in child.in_memlets.items() if m.data is not None}
-        self._statements(ast.parse(node.code.as_string).body, values, None)
+        set_if: dict[str, Any] = {}
+        tasklets.run(self, ast.parse(node.code.as_string).body, values, set_if, None)
         for name, memlet in child.out_memlets.items():
             if name in values and memlet.data is not None:
-                reduction = wcr.reduction_of(memlet, self.place)
-                self.write(memlet.data, memlet.subset, values[name], reduction)
+                self.under(set_if.get(name), partial(self._put_out, memlet, values[name]))
 
-    def _statements(self, body: list[ast.stmt], values: dict[str, Any], test: Any) -> None:
-        """Read the statements of a tasklet, done under a condition."""
-        for statement in body:
-            if isinstance(statement, ast.If):
-                here = operators.cast(self.evaluated(statement.test, values), "bool")
-                not_here = operators.apply("logical_not", [here])
-                for way, part in ((here, statement.body), (not_here, statement.orelse)):
-                    self._statements(part, values, way if test is None else _both(test, way))
-                continue
-            targets = statement.targets if isinstance(statement, ast.Assign) else []
-            target = targets[0] if len(targets) == 1 else None
-            target = target.value if isinstance(target, ast.Subscript) else target
-            if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
-                self.place.fail(
-                    f"the tasklet holds '{ast.unparse(statement)}'",
-                    "let tasklets assign expressions to their connectors",
-                )
-            value = self.evaluated(statement.value, values)
-            if test is not None and target.id in values:
-                value = operators.where(test, value, values[target.id])
-            values[target.id] = value
+    def _put_out(self, memlet: Any, value: Any) -> None:
+        value, reduction = wcr.joined(memlet, value, self.place)
+        self.write(memlet.data, memlet.subset, value, reduction)
 
     def copy(self, child: Any) -> None:
         """Read a copy of a single value."""
         source, target = wcr.copied(child)
-        reduction = wcr.reduction_of(child.memlet, self.place)
-        name = child.memlet.data
-        inside = child.target.startswith(_FUSED) and child.target in self.locals
-        if inside and name not in self.locals:
-            # Trees name what is inside, whatever the direction of the copy is. A value between
-            # fused maps is computed inside, then goes out for those who need it later.
-            self.write(name, child.memlet.subset, self.locals[child.target], reduction)
-            return
-        value = self.element(name, source)
+        value, reduction = wcr.joined(
+            child.memlet, self.element(child.memlet.data, source), self.place
+        )
         self.write(child.target, target, value, reduction)
 
     # --- values ---
@@ -242,12 +223,6 @@ class Body:
 
     def value(self, name: str) -> Any:
         """Return what a name stands for."""
-        for level in self.levels:
-            if name in level.pending:
-                self.place.fail(
-                    f"{name} is read where all points of a map inside the map add to it",
-                    "read it behind the inner map",
-                )
         if name in self.locals:
             return self.locals[name]
         if name in self.names:
@@ -266,11 +241,16 @@ class Body:
 
     def _missing(self, name: str) -> Any:
         """Return what a name in an index stands for that is no symbol or parameter."""
-        if name in self.locals:
-            return sum_of(self.locals[name])
-        if name in self.scalars:
-            return sum_of(self.scalars[name])
-        return self.scope.missing(name)
+        known = {**self.scalars, **self.locals}
+        if name not in known:
+            return self.scope.missing(name)
+        found = sum_of(known[name])
+        if found is None and any(isinstance(p, Point) for p in points(known[name])):
+            self.place.fail(
+                f"the index {shown(name)} is a value of an array, or follows from one",
+                "index by parameters of maps, variables of loops, and numbers that are arguments",
+            )
+        return found if found is not None else self.scope.sum_of_run(known[name])
 
     def read(self, memlet: Any) -> Any:
         """Return the value that a memlet brings; where it brings several, all of them."""
@@ -341,7 +321,7 @@ class Body:
         """Note what is written."""
         c = self.scope.containers
         if c.is_scalar(name):
-            value = operators.cast(value, c.kind(name)) if c.kind(name) else value
+            value = self.of_kind(name, value)
             if reduction:
                 self._join_scalar(name, value, reduction)
             else:
@@ -357,6 +337,17 @@ class Body:
             other = neutral(reduction, point.type) if reduction else self.known(point)
             value = operators.where(self.condition, value, other)
         self.put(point, operators.cast(value, point.type), reduction)
+
+    def of_kind(self, name: str, value: Any) -> Any:
+        """Return a value as one of the type that DaCe gives a scalar."""
+        kind = self.scope.containers.kind(name)
+        is_number = type(self.scope.containers.descriptors[name]).__name__ == "Scalar"
+        if is_number and kind.startswith("int") and value.type.startswith("float"):
+            self.place.fail(
+                f"{shown(name)} is a whole number first, and then a float, which DaCe would cut",
+                "begin with a float, such as 0.0, or convert with dace.int64(...)",
+            )
+        return operators.cast(value, kind) if kind else value
 
     def put(self, point: Point, value: Any, reduction: str = "") -> None:
         """Add an output at a point."""
@@ -397,10 +388,6 @@ class Body:
             value = value if old is None else operators.where(self.condition, value, old)
         values[name] = value
         inner.was_set(self, name)
-
-
-_FUSED = "__map_fusion_"
-"""How the names of values begin that DaCe hands on between maps that it has fused."""
 
 
 def _both(a: Any, b: Any) -> Any:

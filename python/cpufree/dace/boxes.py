@@ -27,7 +27,7 @@ from cpufree.dace.points import (
     replaced,
     with_params,
 )
-from cpufree.dace.refusal import Place
+from cpufree.dace.refusal import Place, shown
 from cpufree.dace.space import Space, facts_of, is_true, known_facts
 
 MOST_COPIES = 256
@@ -61,8 +61,7 @@ class Boxes:
         unused = [p for p in live if p not in written]
         if unused:
             output.place.fail(
-                f"{output.field} is written at the same point for all values of "
-                f"{_shown(unused[0])}",
+                f"{output.field} is written at the same point for all values of {shown(unused[0])}",
                 "let each point of a map write a point of its own, or reduce with np.sum",
             )
         apart = _crowded(output, live, reads=True)
@@ -71,7 +70,7 @@ class Boxes:
         if _turns(apart, live) > MOST_COPIES:
             output.place.fail(
                 f"an index of {output.field} holds several parameters of the map "
-                f"({', '.join(map(_shown, apart))}), of {_turns(apart, live)} values in all",
+                f"({', '.join(map(shown, apart))}), of {_turns(apart, live)} values in all",
                 f"give every axis an index with one parameter (at most {MOST_COPIES} values are "
                 "written out)",
             )
@@ -276,11 +275,6 @@ def pieces(output: Output) -> list[Output]:
         ]
         found = [replace(o, ranges={**o.ranges, name: p}) for o in found for p in parts]
     return found
-
-
-def _shown(param: str) -> str:
-    """Return the name that a parameter has in the user's text."""
-    return param.partition("@")[0]
 
 
 def _turns(apart: list[str], live: Mapping[str, Range]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.dace import events, operators, signals
-from cpufree.dace.affine import Affine, plus
+from cpufree.dace.affine import Affine, affine, plus
 from cpufree.dace.bodies import Body
 from cpufree.dace.points import Output, Range
 from cpufree.dace.protocols import Walks
@@ -29,6 +29,8 @@ def call(walk: Walks, child: Any) -> None:
         _matmul(walk, child, ("_a", "_b"))
     elif name == "Dot":
         _matmul(walk, child, ("_x", "_y"))
+    elif name == "CShift":
+        _roll(walk, child)
     elif name in ("TensorTranspose", "Transpose"):
         _transpose(walk, child)
     elif signals.knows(child.node):
@@ -91,6 +93,8 @@ def _reduce(walk: Walks, child: Any) -> None:
         for w in wide
     ]  # fmt: skip
     start = _start(node, reduction)
+    if logical and start[0]:  # DaCe begins np.all with 0, which would be its result
+        start = True, None
 
     def run(body: Body) -> None:
         value: Any = _point(walk, body, source.data, _at(box, range(len(box)), body))
@@ -125,7 +129,7 @@ def _add_fold(
         at = _point(walk, body, name, index)
         name, index = at.field, at.index
     body.outputs.append(
-        Output(name, index, value, walk.place, reduction, *start, ranges=body.ranges)
+        Output(name, index, value, walk.place, reduction, start[0], start[1], body.ranges)
     )
 
 
@@ -154,6 +158,31 @@ def _choice(walk: Walks, child: Any) -> None:
         body.put(at, operators.cast(chosen, at.type))
 
     walk.over(ranges, run, facts)
+
+
+def _roll(walk: Walks, child: Any) -> None:
+    """Add np.roll along an axis: two parts change their places."""
+    (source,), (target,) = _memlets(child.in_memlets), _memlets(child.out_memlets)
+    box, to = (walk.along(m.data, m.subset) for m in (source, target))
+    axis, n = int(child.node.dim) - 1, box[int(child.node.dim) - 1][2]
+    by = affine(child.node.shift, walk.names)
+    if by.factors or any(own for _, _, _, own in (*box, *to)):
+        walk.place.fail("np.roll by a value of the run", "roll by a number, or an argument")
+    forward = "NUMPY" in str(child.node.direction).upper()
+    shift = (int(by.constant) if forward else -int(by.constant)) % max(n, 1)
+    for first, count, there in ((0, n - shift, shift), (n - shift, shift, 0)):
+        ranges, _ = _ranges(box, range(len(box)))
+        ranges[f"c{axis}"] = Range(0, 1, count)
+
+        def run(body: Body, first: int = first, there: int = there) -> None:
+            ends = []
+            for m, along, begin in ((source, box, first), (target, to, there)):
+                index = list(_at(along, range(len(along)), body))
+                index[axis] = plus(index[axis], Affine(begin * along[axis][1]))
+                ends.append(_point(walk, body, m.data, tuple(index)))
+            body.put(ends[1], operators.cast(ends[0], ends[1].type))
+
+        walk.over(ranges, run)
 
 
 def _transpose(walk: Walks, child: Any) -> None:

@@ -50,6 +50,10 @@ class Containers:
         self.space = space
         """Variables of the loops of the run that is read."""
         self.views: dict[str, View] = {}
+        self.later: list[Any] = []
+        """Nodes of views that go by parameters of maps inside."""
+        self.unknown: dict[str, str] = {}
+        """Of views that are not known yet, the parameter that they go by."""
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.fields: dict[str, ir.Field] = {}
         """Those that have been touched, in that order."""
@@ -64,21 +68,11 @@ class Containers:
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the points of a container along each axis: the most that it has so far."""
-        shape = tuple(self.most(n) for n in self.descriptors[name].shape)
+        shape = tuple(_most(n, self.names, self.space()) for n in self.descriptors[name].shape)
         before = self.shapes.get(name, shape)
         found = tuple(map(max, shape, before))
         self.shapes[name] = found
         return found
-
-    def most(self, size: Any) -> int:
-        """Return the largest value of a size, which may go by variables of loops of the run."""
-        found = affine(size, self.names)
-        if not found.factors:
-            return number(size, self.names)
-        greatest = self.space().greatest(found)
-        if greatest is None:
-            raise Moving(found.params[0])
-        return max(0, math.floor(greatest))
 
     def is_scalar(self, name: str) -> bool:
         """Return whether a container holds one value, and is no array of the caller's."""
@@ -87,7 +81,7 @@ class Containers:
             return False
         if type(desc).__name__ == "Scalar":
             return True
-        one = math.prod(self.shape(name)) == 1
+        one = all(str(n) == "1" for n in desc.shape)  # not N, which happens to be 1
         return one and (bool(desc.transient) or name.startswith("__return"))
 
     def field(self, name: str, place: Place) -> ir.Field:
@@ -110,10 +104,26 @@ class Containers:
             self.fields[name] = replace(self.fields[name], shape=shape)
         return self.fields[name]
 
-    def add_view(self, name: str, source: str, subset: Any, place: Place) -> None:
-        """Remember what a view is."""
-        region = tuple(self._span(r) for r in subset)
-        shape = tuple(self.most(n) for n in self.descriptors[name].shape)
+    def add_views(self, names: Mapping[str, Any], space: Space, place: Place) -> None:
+        """Remember what views are whose names are known here."""
+        for node in list(self.later):
+            try:
+                where = names, space
+                self.add_view(node.target, node.source, node.memlet.subset, where, place)
+            except Moving as moving:
+                self.views.pop(node.target, None)
+                self.unknown[node.target] = moving.name
+                continue
+            if not any(a.params for a, _, _ in self.views[node.target].region):
+                self.later.remove(node)
+
+    def add_view(
+        self, name: str, source: str, subset: Any, where: tuple[Mapping[str, Any], Space],
+        place: Place,
+    ) -> None:  # fmt: skip
+        """Remember what a view is; `where` are names, and the space of their values."""
+        region = tuple(_span(r, *where) for r in subset)
+        shape = tuple(_most(n, *where) for n in self.descriptors[name].shape)
         if math.prod(c for _, _, c in region) != math.prod(shape):
             place.fail(
                 f"the view {name} has {math.prod(shape)} points, and its source others",
@@ -121,27 +131,41 @@ class Containers:
             )
         self.views[name] = View(source, region, shape)
 
-    def _span(self, r: Any) -> tuple[Affine, int, int]:
-        begin, end = (affine(x, self.names) for x in r[:2])
-        step = number(r[2], self.names)
-        last = plus(end, times(begin, Affine(-1)))
-        if last.factors:
-            greatest = self.space().greatest(last)
-            if greatest is None:
-                raise Moving(last.params[0])
-            last = Affine(math.floor(greatest))
-        return begin, step, max(0, (last.constant + step) // step)
-
     def point(
         self, name: str, index: tuple[Affine, ...], ranges: Mapping[str, Range], place: Place
     ) -> Point:
         """Return the point of a field that an index of a container means."""
+        if name not in self.views and type(self.descriptors[name]).__name__.endswith("View"):
+            raise Moving(self.unknown.get(name, name))
         while name in self.views:
             view = self.views[name]
             index = _of_source(view, index, ranges, place)
             name = view.source
         f = self.field(name, place)
         return Point(f.name, index, f.type)
+
+
+def _most(size: Any, names: Mapping[str, Any], space: Space) -> int:
+    """Return the largest value of a size, which may go by variables of loops, or of maps."""
+    found = affine(size, names)
+    if not found.factors:
+        return number(size, names)
+    greatest = space.greatest(found)
+    if greatest is None:
+        raise Moving(found.params[0])
+    return int(max(0, greatest // 1))
+
+
+def _span(r: Any, names: Mapping[str, Any], space: Space) -> tuple[Affine, int, int]:
+    begin, end = (affine(x, names) for x in r[:2])
+    step = number(r[2], names)
+    last = plus(end, times(begin, Affine(-1)))
+    if last.factors:
+        greatest = space.greatest(last)
+        if greatest is None:
+            raise Moving(last.params[0])
+        last = Affine(int(greatest // 1))
+    return begin, step, max(0, (last.constant + step) // step)
 
 
 def _of_source(

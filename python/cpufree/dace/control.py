@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
@@ -20,12 +20,12 @@ from cpufree.dace.points import Range
 from cpufree.dace.space import UNKNOWN
 from cpufree.errors import ProgramError
 
-if TYPE_CHECKING:
-    from cpufree.dace.walk import Walk
+Walk: TypeAlias = Any
+"""What walks over the tree (walk.py, which reads loops and branches by this module)."""
 
 MOST_TURNS = 64
 """Of a loop that is written out, because indices go by its variable."""
-MOST_STATEMENTS = 96
+MOST_STATEMENTS = 64
 """Of all loops together that are written out: compilers take seconds for some hundred stages."""
 
 
@@ -56,7 +56,8 @@ def branches(walk: Walk, ways: list[Any]) -> None:
 
 def inner(walk: Walk, children: list[Any], touched: set[str]) -> list[Any]:
     """Return the statements of a block that may be left out, or be done several times."""
-    outer, walk.out = walk.out, []
+    made: list[Any] = []
+    outer, walk.out = walk.out, made
     walk.block(children)
     made, walk.out = walk.out, outer
     walk.forget(touched)

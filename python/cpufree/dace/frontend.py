@@ -15,7 +15,7 @@ import numpy as np
 from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
 from cpufree.dace.parsing import fused, parsed
 from cpufree.dace.refusal import Place
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.errors import InvalidInputError, ProgramError, UnsupportedError
 from cpufree.text import counted
 
 VERSION = "2.0.0b1"
@@ -44,13 +44,15 @@ def require_dace() -> Any:
 
 @contextmanager
 def _without_limits() -> Iterator[None]:
-    """Let DaCe take what only its own code generators cannot.
+    """Let DaCe take what only its own code generators cannot, and leave branches as they are.
 
-    It prints slices that it has evaluated, where its printer takes syntax trees only; and messages
-    may be regions for which it has no datatype of MPI's (faces of three-dimensional arrays).
+    It takes `a != b` for true where a and b are different names. It prints slices that it has
+    evaluated, where its printer takes syntax trees only; and messages may be regions for which it
+    has no datatype of MPI's (faces of three-dimensional arrays).
     """
     from dace.frontend.python import astutils
     from dace.libraries.comm import utils
+    from dace.transformation.passes.simplify import LiftTrivialIf
 
     printed, datatype = astutils.ExtUnparser.dispatch, utils.create_vector_ddt
 
@@ -69,6 +71,8 @@ def _without_limits() -> Iterator[None]:
         except (ValueError, NotImplementedError):
             return None
 
+    lift = LiftTrivialIf.apply_pass
+    LiftTrivialIf.apply_pass = lambda *_: None
     astutils.ExtUnparser.dispatch = dispatch
     utils.create_vector_ddt = create_vector_ddt
     try:
@@ -76,6 +80,7 @@ def _without_limits() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
+        LiftTrivialIf.apply_pass = lift
         astutils.ExtUnparser.dispatch = printed
         utils.create_vector_ddt = datatype
 
@@ -149,6 +154,12 @@ class Signature:
 
     def __init__(self, graph: Any) -> None:
         self.name = str(graph.name)
+        self.callbacks = {
+            n: n.replace("_", ".", 1)
+            for n, kind in graph.symbols.items()
+            if type(kind).__name__ == "callback"
+        }
+        """Functions of Python's that the graph would call, by the names of their arguments."""
         self.descriptors = {
             n: d
             for n, d in graph.arrays.items()
@@ -189,6 +200,13 @@ class Signature:
         self._sizes(arrays, symbols)
         missing = [n for n in (*self.descriptors, *self.symbols)
                    if n not in {**arrays, **numbers, **symbols}]  # fmt: skip
+        called = [n for n in missing if n in self.callbacks]
+        if called:
+            raise ProgramError(
+                f"{self.name}: {', '.join(self.callbacks[n] for n in called)} is a function of "
+                "Python's that DaCe would call, and kernels cannot: write it with sums, products, "
+                "np.sqrt and the like"
+            )
         if missing:
             raise InvalidInputError(
                 f"{self.name}: {', '.join(missing)} has no value: pass it by its name"

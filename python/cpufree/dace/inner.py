@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from cpufree.compiler import ir
-from cpufree.dace import loops, operators, wcr
-from cpufree.dace.affine import Affine, Moving, Names, NotAffine, affine, plus, times
+from cpufree.dace import loops, operators
+from cpufree.dace.affine import Affine, Names
 from cpufree.dace.points import (
     Output,
     Over,
@@ -26,11 +26,11 @@ from cpufree.dace.points import (
     size,
     with_params,
 )
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space, is_true
+from cpufree.dace.ranges import range_of, ranges_of
+from cpufree.dace.space import is_true
 
-if TYPE_CHECKING:
-    from cpufree.dace.bodies import Body
+Body: TypeAlias = Any
+"""A map's body (bodies.py, which reads what is inside by this module)."""
 
 MOST_TURNS = 64
 _MOST_OPERATIONS = 4000
@@ -74,60 +74,15 @@ def joined(body: Body, name: str, reduction: str, value: Any) -> None:
     level.pending[name] = (reduction, value)
 
 
-# --- ranges ---
-
-
-def range_of(
-    name: str, bounds: tuple[Affine, Affine, Affine], space: Space, place: Place
-) -> tuple[Range, Affine, tuple[Affine, ...]]:
-    """Return the turns of what goes from a first to a last value: range, values, conditions."""
-    first, last, by = bounds
-    if by.factors or not by.constant:
-        place.fail("a step is known only in the run, or is 0", "use a step that is a number")
-    step = int(by.constant)
-    way = 1 if step > 0 else -1
-    length = times(plus(last, times(first, Affine(-1))), Affine(way))
-    turn = Affine(0, ((name, 1),))
-    values = plus(first, Affine(0, ((name, step),)))
-    if not length.factors:
-        count = max(0, (int(length.constant) + abs(step)) // abs(step))
-        return Range(0, 1, count), values, ()
-    most = space.greatest(length)
-    if most is None:
-        raise Moving(length.params[0])
-    left = plus(length, times(turn, Affine(-abs(step))))
-    return Range(0, 1, max(0, (int(most // 1) + abs(step)) // abs(step))), values, (left,)
-
-
-def ranges_of(
-    child: Any, names: Mapping[str, Any], space: Space, place: Place, tag: str = ""
-) -> tuple[dict[str, Range], dict[str, Any], tuple[Affine, ...]]:
-    """Return the ranges of a map's parameters, the values that they stand for, and conditions."""
-    ranges: dict[str, Range] = {}
-    values: dict[str, Any] = {}
-    facts: tuple[Affine, ...] = ()
-    for name, bounds in zip(child.node.map.params, child.node.map.range, strict=True):
-        # Of one map no parameter goes by another one.
-        try:
-            first, last, step = (affine(x, names) for x in bounds)
-        except NotAffine:
-            begin, end, by = bounds
-            place.fail(f"the range {begin}:{end + 1}:{by} is not to be had", "use sums of sizes")
-        own = f"{name}@{tag}" if tag or name in space.ranges else name
-        ranges[own], values[name], more = range_of(own, (first, last, step), space, place)
-        facts += more
-        space = space.over({own: ranges[own]}).given(more)
-    return ranges, values, facts
-
-
 # --- maps in maps ---
 
 
 def nested(body: Body, child: Any) -> None:
     """Read a map inside the map as one with more parameters."""
-    ranges, values, facts = ranges_of(child, body.names, body.space, body.place, _tag(body))
+    ranges, values, facts = ranges_of(child, body.names, body.space, body.place, tag_of(body))
     level = Level(dict(body.locals))
     before = len(body.outputs)
+    body.locals = {**body.locals, **_carried(body, child)}
     saved = _enter(body, level, ranges, values)
     body.under(is_true(*facts), lambda: body.run(child.children))
     _end_reductions(body, before, ranges, saved[0])
@@ -138,11 +93,23 @@ def nested(body: Body, child: Any) -> None:
             f"{changed[0]} is set by all points of a map inside the map",
             "let each point set names of its own; add to it with +=, or loop with range()",
         )
+    for value in (*(v for _, v in level.pending.values()), *(o.value for o in body.outputs)):
+        if _carries(value):
+            body.place.fail(
+                "a number is read where all points of a map inside the map add to it",
+                "read it behind the inner map, or loop with range()",
+            )
     body.locals = level.before
     _end_sums(body, level, ranges)
 
 
-def _tag(body: Body) -> str:
+def _carried(body: Body, child: Any) -> dict[str, Any]:
+    """Return what stands for the numbers from before that the points of a map or loop change."""
+    touched = loops.assigned(child.children)
+    return {n: ir.Scalar(f"carried {n}", v.type) for n, v in body.locals.items() if n in touched}
+
+
+def tag_of(body: Body) -> str:
     """Return what tells the parameters of this map or loop from those of others."""
     body.made += 1
     return str(body.made)
@@ -156,6 +123,7 @@ def _enter(
     body.ranges = {**body.ranges, **ranges}
     body.names = Names({**body.names, **values}, body._missing)
     body.space = body.space.over(ranges)
+    body.scope.containers.add_views(body.names, body.space, body.place)
     return saved
 
 
@@ -211,7 +179,7 @@ def loop(body: Body, child: Any) -> None:
     """Read a loop over range()."""
     var = str(child.loop.loop_variable)
     first, last, step = loops.ends(child.loop, var, body.place, lambda e: _whole(body, e))
-    tag = f"{var}@{_tag(body)}"
+    tag = f"{var}@{tag_of(body)}"
     turns, value, facts = range_of(tag, (first, last, step), body.space, body.place)
     if not turns.count:
         return
@@ -226,7 +194,8 @@ def loop(body: Body, child: Any) -> None:
 
 
 def _whole(body: Body, node: Any) -> Affine:
-    return body.sum(body.evaluated(node, {}))
+    found: Affine = body.sum(body.evaluated(node, {}))
+    return found
 
 
 def _at_once(
@@ -240,11 +209,7 @@ def _at_once(
         They do.
     """
     before = dict(body.locals)
-    carried = {
-        n: ir.Scalar(f"carried {n}", v.type)
-        for n, v in before.items()
-        if n in loops.assigned(child.children)
-    }
+    carried = _carried(body, child)
     body.locals = {**before, **carried}
     level = Level({})
     done = len(body.outputs)
@@ -300,7 +265,7 @@ def _folded(name: str, value: Any, of: Any, ranges: Any, facts: Any) -> Any:
         ((tag, r),) = ranges.items()
         if facts:
             raise _NotAlike
-        return with_params(value, {tag: r.count - 1})
+        return with_params(value, {tag: r.begin + r.count - 1})
     for reduction in _REDUCTIONS:
         term = _term(value, scalar, reduction)
         if term is not None and not _carries(term):
@@ -343,7 +308,7 @@ def _turn_by_turn(
         )
     names = body.names
     for turn in range(r.count):
-        here = {tag: turn}
+        here = {tag: r.begin + turn}
         body.names = Names({**names, var: value.with_values(here)}, body._missing)
         conditions = [f.with_values(here) for f in facts]
         truths = [body.space.truth(f) for f in conditions]
@@ -359,71 +324,3 @@ def _turn_by_turn(
                 "put the loop outside of the map",
             )
     body.names = names
-
-
-# --- sums of arrays ---
-
-
-def library_call(body: Body, child: Any) -> None:
-    """Read a sum of an array, or a product of two vectors, whose result is one value."""
-    kind = type(child.node).__name__
-    name = {"Reduce": "a reduction"}.get(kind, f"the library node {kind}")
-    memlets = child.in_memlets
-    given = list(memlets.values() if isinstance(memlets, dict) else memlets)
-    outs = child.out_memlets
-    (target,) = outs.values() if isinstance(outs, dict) else outs
-    reduction, logical = "sum", False
-    if kind == "Reduce":
-        reduction, logical = wcr.reduction_named(child.node.wcr, body.place)
-    one = all(b == e for b, e, _ in target.subset)
-    if kind not in ("Reduce", "MatMul", "Dot") or not one:
-        body.place.fail(
-            f"{name} inside a map that gives no single value", "put it outside of the map"
-        )
-    terms, ranges, facts = _terms(body, given)
-    value = operators.apply("multiply", terms) if len(terms) > 1 else terms[0]
-    value = operators.cast(value, "bool") if logical else value
-    made = operators.cast(value, "int64" if value.type == "bool" else value.type)
-    if facts:
-        made = operators.where(is_true(*facts), made, neutral(reduction, made.type))
-    made = over(reduction, made, ranges)
-    start = getattr(child.node, "identity", 0)
-    if start is None:
-        body.write(target.data, target.subset, made, reduction)
-        return
-    if reduction in ("sum", "prod") or abs(float(start)) < 2**31 - 1:
-        made = join(reduction, operators.cast(operators.literal(start), made.type), made)
-    body.write(target.data, target.subset, made, "")
-
-
-def _terms(body: Body, given: list[Any]) -> tuple[list[Any], dict[str, Range], Any]:
-    """Return the values of parts of arrays that go along together, and over what."""
-    tag = _tag(body)
-    ranges: dict[str, Range] = {}
-    facts: tuple[Affine, ...] = ()
-    terms = []
-    for memlet in given:
-        index, axis = [], 0
-        for begin, end, step in memlet.subset:
-            first, last, by = (affine(x, body.names) for x in (begin, end, step))
-            if begin == end:
-                index.append(first)
-                continue
-            own = f"c{axis}@{tag}"
-            axis += 1
-            r, values, more = range_of(own, (first, last, by), body.space, body.place)
-            if own in ranges and ranges[own] != r:
-                body.place.fail("a product of arrays whose shapes do not fit", "correct the shapes")
-            facts += () if own in ranges else more
-            ranges[own] = r
-            index.append(values)
-        space, body.space = body.space, body.space.over(ranges).given(facts)
-        if memlet.data in body.locals or body.scope.containers.is_scalar(memlet.data):
-            terms.append(body.value(memlet.data))
-        else:
-            point = body.scope.containers.point(
-                memlet.data, tuple(index), body.space.ranges, body.place
-            )
-            terms.append(body.known(point))
-        body.space = space
-    return terms, ranges, facts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.front.distribution import far_rows
 from cpufree.compiler.front.lowering import Lowered
 from cpufree.compiler.front.values import ArrayValue, ScalarValue, TupleValue, Value
 from cpufree.compiler.passes.accesses import element_fields
@@ -19,7 +22,7 @@ from cpufree.dace import affine
 from cpufree.dace.exchanges import Exchanges
 from cpufree.dace.forward import forwarded
 from cpufree.dace.matching import routes
-from cpufree.dace.refusal import Place
+from cpufree.dace.refusal import Place, shown
 from cpufree.dace.signals import OneSidedEvent
 from cpufree.dace.walk import Walk
 from cpufree.text import counted
@@ -54,8 +57,8 @@ def walked(
         walk.block(tree.children)
     except affine.Moving as moving:
         walk.place.fail(
-            f"an index goes by {moving.name}, which is known only in the run",
-            "index by parameters of maps, and by numbers that are arguments",
+            f"an index or a size goes by {shown(moving.name)}, which is known only in the run",
+            "index by parameters of maps, variables of loops, and numbers that are arguments",
         )
     except affine.NotAffine:
         walk.place.fail("an index is no sum of sizes", "index by sums of sizes and parameters")
@@ -87,21 +90,50 @@ def data_of(walk: Walk) -> dict[str, Any]:
 
 def lowered_graph(walk: Walk, name: str) -> LoweredGraph:
     """Return a program for all PEs together, or for one where its rows cannot be divided."""
-    program = program_of(walk, name, walk.out)
-    most = max((len(f.shape) for f in program.fields), default=1)
-    at_turns = element_fields(program)
-    fields = tuple(
-        replace(f, distributed=len(f.shape) == most and f.name not in at_turns)
-        for f in program.fields
-    )
-    divided = replace(program, fields=fields)
-    reasons = tuple(dict.fromkeys(r for w in works_of(divided) for r in far_reads(divided, w)))
-    if reasons:
-        (divided,) = by_rows([program])
+    divided, reasons = _divided(program_of(walk, name, walk.out))
     scalars = {n: walk.arguments[n][1] for n, _ in divided.scalars}
     found = LoweredGraph(divided, data_of(walk), scalars, _result(divided))
     found.reasons = reasons
     return found
+
+
+def _divided(program: ir.Program) -> tuple[ir.Program, tuple[str, ...]]:
+    """Return a program whose rows are divided among PEs; or for one PE, and why."""
+    most = max((len(f.shape) for f in program.fields), default=1)
+    whole = element_fields(program)
+    large = [f for f in program.fields if len(f.shape) == most]
+    divided = _with_rows(program, {f.name for f in large} - whole)
+    reasons = tuple(dict.fromkeys(r for w in works_of(divided) for r in far_reads(divided, w)))
+    if not reasons:
+        return divided, ()
+    # Arrays of fewer dimensions may go by rows, too, and others be whole on each PE.
+    rows = max(Counter(f.shape[0] for f in large).items(), key=lambda x: (x[1], x[0]))[0]
+    names = {f.name for f in program.fields if f.shape[0] == rows} | {f.name for f in large}
+    names -= whole
+    while far := {name for w in works_of(program) for name in _far(program, names, w)}:
+        names -= far
+    written = [program.field(w.field) for w in works_of(program) if isinstance(w, ir.Assign)]
+    if written and max(written, key=lambda f: math.prod(f.shape)).name in names:
+        return _with_rows(program, names), ()
+    (alone,) = by_rows([program])
+    return alone, reasons
+
+
+def _with_rows(program: ir.Program, names: Collection[str]) -> ir.Program:
+    """Return a program in which some fields are divided, and each PE has the others as a whole."""
+    fields = tuple(replace(f, distributed=f.name in names) for f in program.fields)
+    return replace(program, fields=fields)
+
+
+def _far(program: ir.Program, names: Collection[str], work: ir.Assign | ir.Reduce) -> set[str]:
+    """Return the divided fields that a stage does not read row by row."""
+    name = work.field if isinstance(work, ir.Assign) else work.over
+    return {
+        r.field
+        for r in ir.reads(work.value)
+        if r.field in names
+        and (name not in names or far_rows(r.axes[0], work.box[0], program.field(r.field).shape[0]))
+    }
 
 
 def _result(program: ir.Program) -> Value | None:

@@ -8,6 +8,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from cpufree.compiler import ir
 from cpufree.dace import loops, operators
 from cpufree.dace.affine import Affine, Names, NotAffine, plus, times
@@ -34,6 +36,12 @@ class Scalars:
         """Scalars of the run that indices go by: variables of the loops around a statement."""
         self.containers = Containers(tree.containers, self.names, lambda: self.space)
         self.arguments = dict(scalars)
+        self.constants = {
+            n: operators.literal(np.asarray(value).item())
+            for n, (_, value) in tree.constants.items()
+            if np.size(value) == 1 and np.asarray(value).dtype.kind in "bif"
+        }
+        """Numbers that DaCe has found in the text."""
         self.place = place
         self.known: dict[str, Any] = {}
         """Scalars whose value follows from arguments and variables of loops."""
@@ -68,7 +76,7 @@ class Scalars:
             return ir.Scalar(name, self.arguments[name][0])
         if name in self.variables:
             return ir.Scalar(name, self.variables[name])
-        return None
+        return self.constants.get(name)
 
     def missing(self, name: str) -> Any:
         """Return what a name in an index stands for that is no symbol; None: it moves in the run.
@@ -149,6 +157,11 @@ class Scalars:
             place.fail(f"{name} is an argument, and is set", "use a name of your own")
         kind = self.variables.get(name) or self.containers.kind(name) if self._has(name) else ""
         kind = kind or value.type
+        if kind.startswith("int") and value.type.startswith("float") and name in self.variables:
+            place.fail(
+                f"{name} is a whole number first, and then a float, which DaCe would cut",
+                "begin with a float, such as 0.0, or convert with dace.int64(...)",
+            )
         value = operators.cast(value, kind)
         self.variables[name] = kind
         self.names.pop(name, None)
@@ -192,6 +205,6 @@ class Scalars:
         own = ("known", "loops", "variables", "space", "lost", "numpys", "out")
         return [
             *((self, n) for n in own),
-            *((self.containers, n) for n in ("views", "fields", "shapes")),
+            *((self.containers, n) for n in ("views", "later", "fields", "shapes")),
             *((self.stages, n) for n in ("variables", "constants")),
         ]

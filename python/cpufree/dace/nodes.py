@@ -142,6 +142,14 @@ def _getmem(pv: Any, sdfg: Any, state: Any, dest: Any, source: Any, pe: Any) -> 
     _number(pv, state, node, "_pe", pe, dtypes.int32)
 
 
+@oprepo.replaces("numpy.prod")  # type: ignore[untyped-decorator]
+def _prod(pv: Any, sdfg: Any, state: Any, a: Any, axis: Any = None) -> Any:
+    """Return the product of an array, which DaCe does not know."""
+    from dace.frontend.python.replacements.reduction import reduce
+
+    return reduce(pv, sdfg, state, "lambda x, y: x * y", a, axis=axis, identity=1)
+
+
 @oprepo.replaces("dace.comm.Quiet")  # type: ignore[untyped-decorator]
 def _quiet(pv: Any, sdfg: Any, state: Any) -> None:
     _node(pv, state, "Quiet")

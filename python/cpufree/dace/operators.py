@@ -148,6 +148,8 @@ def evaluate(node: ast.AST, leaf: Leaf, is_pythons: Callable[[Any], bool]) -> ir
         return literal(node.value)
     if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
         return _binary(BINARY[type(node.op)], [value(node.left), value(node.right)], is_pythons)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift | ast.RShift):
+        return _shifted(node, [value(node.left), value(node.right)])
     if isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
         operand = value(node.operand)
         if isinstance(node.op, ast.Invert) and operand.type == "bool":
@@ -167,6 +169,16 @@ def evaluate(node: ast.AST, leaf: Leaf, is_pythons: Callable[[Any], bool]) -> ir
     if isinstance(node, ast.List) and len(node.elts) == 1:  # as DaCe writes ranks that are sums
         return value(node.elts[0])
     raise Unreadable(f"'{ast.unparse(node)}' has no counterpart in programs on grids")
+
+
+def _shifted(node: ast.BinOp, args: list[ir.Expr]) -> ir.Expr:
+    """Return a whole number shifted by a constant: times, or floor of that by, a power of 2."""
+    by = args[1]
+    whole = args[0].type in ("int32", "int64")
+    if not whole or not isinstance(by, ir.Literal) or not 0 <= by.value < 31:
+        raise Unreadable(f"'{ast.unparse(node)}' shifts by what is no constant below 31")
+    name = "multiply" if isinstance(node.op, ast.LShift) else "floor_divide"
+    return apply(name, [args[0], cast(literal(2 ** int(by.value)), args[0].type)])
 
 
 def _compared(node: ast.Compare, value: Callable[[ast.AST], ir.Expr]) -> ir.Expr:

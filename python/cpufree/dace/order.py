@@ -28,7 +28,31 @@ def order(graph: Any, place: Place) -> None:
     """
     for sdfg in graph.all_sdfgs_recursive():
         for state in sdfg.states():
+            _copy_out_by_tasklets(state)
             _Order(state, place).run()
+
+
+def _copy_out_by_tasklets(state: SDFGState) -> None:
+    """Let tasklets copy values out of maps: trees do not say in which direction a copy goes."""
+    for e in list(state.edges()):
+        if not isinstance(e.src, nodes.AccessNode) or not isinstance(e.dst, nodes.ExitNode):
+            continue
+        if e.data.is_empty() or type(e.src.desc(state.sdfg)).__name__.endswith("View"):
+            continue
+        outer = state.memlet_path(e)[-1].dst
+        inner, there = (e.data, None) if e.data.data == e.src.data else (None, e.data)
+        there = there or Memlet(data=outer.data, subset=e.data.other_subset)
+        if inner is None:
+            subset = e.data.other_subset or subsets.Range.from_array(e.src.desc(state.sdfg))
+            inner = Memlet(data=e.src.data, subset=subset)
+        if there.subset is None or inner.num_elements() != 1 or there.num_elements() != 1:
+            continue
+        there.wcr, there.debuginfo = e.data.wcr, e.data.debuginfo
+        tasklet = state.add_tasklet("copy", {"value"}, {"copied"}, "copied = value")
+        tasklet.debuginfo = e.src.debuginfo
+        state.add_edge(e.src, None, tasklet, "value", Memlet(data=inner.data, subset=inner.subset))
+        state.add_edge(tasklet, "copied", e.dst, e.dst_conn, there)
+        state.remove_edge(e)
 
 
 class _Order:

@@ -9,6 +9,11 @@ from typing import Any, NoReturn
 from cpufree.errors import ProgramError
 
 
+def shown(name: str) -> str:
+    """Return a name as it is in the user's text: DaCe makes others of it."""
+    return name.removeprefix("__sym_").partition("@")[0]
+
+
 @dataclass(frozen=True)
 class Place:
     """A line of a program, and the node of the graph that is looked at."""

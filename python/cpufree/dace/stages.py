@@ -22,6 +22,7 @@ from cpufree.dace.points import (
     join,
     neutral,
     points,
+    replaced,
     with_params,
 )
 from cpufree.dace.refusal import Place
@@ -92,7 +93,7 @@ class Stages:
             left.remove(chosen)
 
     def _write(self, output: Output) -> None:
-        space = self.space()
+        output, space = self._inside(output)
         parts = pieces(unmoved(output, space))
         copies = [c for part in parts for c in self.boxes.copies(part)]
         reads_others = any(
@@ -106,6 +107,28 @@ class Stages:
             stage = self.boxes.assign(copy, space)
             if stage is not None:
                 self.emit(stage)
+
+    def _inside(self, output: Output) -> tuple[Output, Space]:
+        """Return an output whose indices of the run are inside its array, and their space."""
+        space, found = self.space(), list(output.index)
+        for axis, index in enumerate(output.index):
+            if not index.params or any(p not in space.moving for p in index.params):
+                continue
+            if None not in (space.least(index), space.greatest(index)):
+                continue
+            n = self.containers.fields[output.field].shape[axis]
+            number = Stage(self.boxes, {}, output.place).number(index, space)
+            scalar = self.checked(number, n, output.place)
+            assert isinstance(scalar, ir.Scalar)
+            moving = {**space.moving, scalar.name: scalar}
+            space = replace(space.over({scalar.name: Range(0, 1, n)}), moving=moving)
+            found[axis] = Affine(0, ((scalar.name, 1),))
+        if tuple(found) == output.index:
+            return output, space
+        old = Point(output.field, output.index, output.value.type)
+        own = replace(old, index=tuple(found))
+        value = replaced(output.value, lambda p: own if p == old else p)
+        return replace(output, index=own.index, value=value), space
 
     def _kept_aside(self, output: Output) -> Output:
         """Compute into an array of its own; return the output that copies it."""

@@ -16,10 +16,10 @@ from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus
 from cpufree.dace.aliases import check_turns
 from cpufree.dace.bodies import Body
 from cpufree.dace.containers import Split, split_ranges
-from cpufree.dace.inner import range_of, ranges_of
 from cpufree.dace.lines import line_of
 from cpufree.dace.names import Scalars
 from cpufree.dace.points import Output, Point, Range
+from cpufree.dace.ranges import range_of, ranges_of
 from cpufree.dace.refusal import Place
 from cpufree.dace.space import Space, is_true
 from cpufree.dace.wcr import copied
@@ -68,7 +68,8 @@ class Walk(Scalars):
         elif isinstance(child, tn.CopyNode):
             self.copy(child)
         elif isinstance(child, tn.ViewNode):
-            self.containers.add_view(child.target, child.source, child.memlet.subset, self.place)
+            self.containers.later.append(child)
+            self.containers.add_views(self.names, self.space, self.place)
         elif isinstance(child, tn.LibraryCall):
             calls.call(self, child)
         elif isinstance(child, tn.ForScope):
@@ -99,6 +100,7 @@ class Walk(Scalars):
             body.private = _only_in(child, self.uses, self.containers)
             base = {p: body.names[p] for p in ranges}
             body.names.update({n: v.with_values(base) for n, v in values.items()})
+            self.containers.add_views(body.names, body.space, body.place)
             test = is_true(*(f.with_values(base) for f in facts))
             body.under(test, lambda: body.run(child.children))
             if by_user:
@@ -108,7 +110,8 @@ class Walk(Scalars):
 
     def _require_own_turns(self, body: Body) -> None:
         """Refuse a map whose points hang on the order in which they are done."""
-        check_turns(body.outputs, body.space, list(body.ranges))
+        shared = [o for o in body.outputs if o.field not in body.private]
+        check_turns(shared, body.space, list(body.ranges))
         carried = sorted(set(body.locals) & body.outside)
         if carried:
             body.place.fail(
@@ -227,7 +230,7 @@ class Walk(Scalars):
                 first, last, by = (affine(x, self.names) for x in r)
             except NotAffine:
                 self.place.fail(f"the bounds {r} are not to be had", "use sums of sizes")
-            turns, _, facts = range_of("_", (first, last, by), self.space, self.place)
+            turns, _, facts = range_of("_", (first, last, by), self.space, self.place, True)
             found.append((first, int(by.constant), turns.count, facts))
         return found
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from cpufree.dace import operators
 from cpufree.dace.affine import Affine, affine, plus
 from cpufree.dace.refusal import Place
 
@@ -44,9 +45,16 @@ def copied(child: Any) -> tuple[Any, Any]:
     return memlet.subset, memlet.other_subset
 
 
-def reduction_of(memlet: Any, place: Place) -> str:
-    """Return how a memlet joins what is written with what is there; "": it replaces it."""
-    return reduction_named(memlet.wcr, place)[0] if memlet.wcr is not None else ""
+def joined(memlet: Any, value: Any, place: Place) -> tuple[Any, str]:
+    """Return what a memlet joins with what is there, and how; "": it replaces it."""
+    if memlet.wcr is None:
+        return value, ""
+    tree = ast.parse(str(memlet.wcr).strip(), mode="eval").body
+    names = [a.arg for a in tree.args.args] if isinstance(tree, ast.Lambda) else []
+    if len(names) == 2 and ast.unparse(tree.body) == " - ".join(names):  # type: ignore[attr-defined]
+        return operators.apply("negative", [value]), "sum"
+    reduction, logical = reduction_named(memlet.wcr, place)
+    return operators.cast(value, "bool") if logical else value, reduction
 
 
 def reduction_named(wcr: Any, place: Place) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import pytest
 dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'cpufree[dace]'")
 
 import cpufree.dace  # noqa: E402
-from cpufree.errors import InvalidInputError  # noqa: E402
+from cpufree.errors import InvalidInputError, ProgramError  # noqa: E402
 
 N = dace.symbol("N", dace.int64)
 FACTOR = 2
@@ -108,3 +108,19 @@ def numbers(A: dace.float64[N], n: dace.int64, m: dace.int32):
 def test_arguments_of_other_types_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         cpufree.dace.compile(numbers)(*arguments)
+
+
+@dace.program
+def divided(A: dace.float64[N], a: dace.int64, b: dace.int64):
+    A[:] = A + a // b + a % b
+
+
+def test_whole_numbers_are_divided_as_pythons_are() -> None:
+    program = cpufree.dace.compile(divided)
+    A = np.zeros(3)
+    program(A, -7, 2)
+    assert list(A) == [-7 // 2 + -7 % 2] * 3
+    with pytest.raises(ProgramError, match="division by zero") as caught:
+        program(A, 7, 0)
+    assert caught.value.line == divided.f.__code__.co_firstlineno + 2
+    assert list(A) == [-3, -3, -3]

@@ -22,13 +22,13 @@ import cpufree.dace
 from cpufree.errors import InvalidInputError, ProgramError
 
 RUNS = {**dace_kernels.RUNS, **dace_algebra_cases.RUNS}
-REFUSED = {**dace_kernels.REFUSED, **dace_algebra_cases.REFUSED}
-ROUNDED = {"arc_distance", "softmax (all points)", *dace_algebra_cases.RUNS}
+REFUSED = dace_algebra_cases.REFUSED
+ROUNDED = {"arc_distance", "go_fast", "softmax (all points)", *dace_algebra_cases.RUNS}
 """With functions of the C library, whose last bit may differ, or sums in another order."""
-ON_ONE = set(dace_algebra_cases.RUNS)
-"""Whose rows are not divided."""
+ON_ONE = {*dace_algebra_cases.RUNS, "seidel_2d", "floyd_warshall", "go_fast"}
+"""Run on one PE: of most the rows are not divided."""
 # Each takes DaCe a second or two to parse, and a C++ compiler one more.
-QUICK = {*dace_kernels.RUNS, *dace_kernels.REFUSED, "gemm", "correlation", "softmax", "conv2d",
+QUICK = {*dace_kernels.RUNS, "gemm", "correlation", "softmax", "conv2d",
          "nbody", "lu", "azimint_hist", "mandelbrot2"}  # fmt: skip
 
 

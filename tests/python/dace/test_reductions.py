@@ -110,3 +110,39 @@ def numpys_largest_from_0(A: Any, B: Any, C: Any) -> None:
 def test_a_reduction_goes_on_from_its_identity(program: Any, numpys: Any) -> None:
     arguments = (-np.abs(grid(1, 5, 6)), grid(2, 6) - 1, grid(3, 1))
     require_numpys(program, arguments, (1,), numpys, rounded=True)
+
+
+@dace.program
+def joined_otherwise(A: dace.float64[N, M], B: dace.float64[N], b: dace.bool[N], c: dace.bool[N]):
+    B[0] = np.prod(A)
+    B[1] = np.dot(B, B)
+    B[2:] = np.prod(A[2:], axis=1)
+    c[0] = np.any(b)
+    c[1] = np.all(b)
+
+
+@pytest.mark.parametrize("limit", [-9.0, 0.0, 9.0])
+def test_products_any_and_all_are_numpys(limit: float) -> None:
+    b = grid(3, 6) > limit
+    arguments = (1.0 + 0.1 * grid(1, 6, 5), grid(2, 6), b, np.zeros(6, bool))
+    require_numpys(joined_otherwise, arguments, (1,), rounded=True)
+
+
+@dace.program
+def rolled(A: dace.float64[N], B: dace.float64[N], C: dace.float64[N, M]):
+    B[:] = np.roll(A, 2) - np.roll(A, -1)
+    C[:] = np.roll(C, 1, axis=0) + np.roll(C, 3, axis=1)
+
+
+def test_arrays_are_rolled_as_numpy_does() -> None:
+    require_numpys(rolled, (grid(1, 9), grid(2, 9), grid(3, 9, 7)), (1, 2))
+
+
+@dace.program
+def spread(A: dace.float64[N], B: dace.float64[N]):
+    B[0] = np.std(A)
+
+
+def test_functions_that_dace_would_call_in_python_are_named() -> None:
+    with pytest.raises(ProgramError, match=r"numpy\.std is a function of Python's"):
+        cpufree.dace.compile(spread)(grid(1, 5), grid(2, 5))

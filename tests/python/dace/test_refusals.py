@@ -150,16 +150,37 @@ def inverse(A: dace.float64[N, N], B: dace.float64[N, N]):
 
 
 @dace.program
-def sequential(A: dace.float64[N, N]):
-    for i in range(1, N):
-        A[i, :] = A[i - 1, :] + A[i, :]
+def gathered(A: dace.float64[N, N], B: dace.float64[N, N]):
+    for i, j in dace.map[0:N, 0:N]:
+        k = dace.int64(A[i, j])
+        B[i, j] = A[k, j]
+
+
+@dace.program
+def returned(A: dace.float64[N, N]):
+    if A[0, 0] > 1.0:
+        return
+    A[:] = A + 1.0
+    for t in range(3):
+        if A[0, 0] > 2.0:
+            return
+        A[:] = A * t
+
+
+@dace.program
+def waiting(A: dace.float64[N, N]):
+    for i in dace.map[0:N]:
+        while A[i, 0] > 1.0:
+            A[i, 0] = A[i, 0] * 0.5
 
 
 @pytest.mark.parametrize(
     ("program", "message", "line"),
     [
         (inverse, "the library node Inv is not taken", "B[:] = np.linalg.inv(A)"),
-        (sequential, "each turn would be written out", "A[i, :] = A[i - 1, :]"),
+        (gathered, "the index k is a value of an array", "B[i, j] = A[k, j]"),
+        (returned, "a return before the end", "return"),
+        (waiting, "a while loop inside a map", "while A[i, 0] > 1.0:"),
     ],
 )
 def test_what_has_no_counterpart_is_refused(program: Any, message: str, line: str) -> None:

@@ -137,6 +137,24 @@ ODD = {
         "for t in range({n}):\n    if t == 1:\n        continue\n    if {cond}:\n        break\n"
         "    u[:] = u + t",
     ),
+    "second name": (
+        "a = u[0] + c\nd = a\na = a + 1.0\nv[0] = d\nv[1] = a",
+        "a = c\nd = a\na += 1.0\nv[0] = d - a",
+        "a = np.sum(u)\nd = a\nfor t in range({n}):\n    a = a * 0.5\nv[0] = d\nv[1] = a",
+        "q = u * 2.0\nr = q + 0.0\nq[:] = v\nw[:] = r + q",
+        "q = u * 2.0\nr = q\nr[1] = {s}\nw[:] = q",
+        "a = {n}\nd = a\na = a + 1\nv[0] = d\nv[1] = a",
+        "a = u[1]\nfor t in range({n}):\n    d = a\n    a = u[t] + d\n    v[t] = d - a",
+    ),
+    "size as a number": (
+        "a = N / 2\nv[0] = a",
+        "v[1] = N / 4 + M",
+        "a = N // 2\nv[a] = {s}",
+        "v[2] = (N - 1) / (M + 1)",
+        "v[0] = N % 4 + (M - 9) // 2",
+        "for t in range(N // 2):\n    v[t] = u[2 * t]",
+        "for t in range(N - M, N):\n    v[t] = t",
+    ),
     "number types": (
         "a = 0\na = a + u[1]\nv[0] = a",
         "a = 1\nfor t in range({n}):\n    a = a * 2\nu[0] = a",
