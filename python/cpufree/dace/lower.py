@@ -113,8 +113,11 @@ def _divided(program: ir.Program) -> tuple[ir.Program, tuple[str, ...]]:
     while far := {name for w in works_of(program) for name in _far(program, names, w)}:
         names -= far
     written = [program.field(w.field) for w in works_of(program) if isinstance(w, ir.Assign)]
-    if written and max(written, key=lambda f: math.prod(f.shape)).name in names:
+    largest = max(written, key=lambda f: math.prod(f.shape)).name if written else ""
+    if largest in names:
         return _with_rows(program, names), ()
+    if largest in whole:
+        return _with_rows(program, ()), ()  # each PE has all, and computes all
     (alone,) = by_rows([program])
     return alone, reasons
 
