@@ -110,7 +110,7 @@ class Body:
             "WhileScope": "a while loop",
             "BreakNode": "a break",
             "GotoNode": "a return",
-            "DynScopeCopyNode": "an element whose index is a value of an array",
+            "DynScopeCopyNode": "a map whose range goes by a number of the run (use range())",
         }
         self.place.fail(
             f"{name.get(type(child).__name__, type(child).__name__)} inside a map is not taken",
