@@ -74,11 +74,15 @@ def fused(graph: Any) -> Any:
 
     Where maps have branches or loops in them, DaCe takes what some way does not write for written.
     """
-    from dace.sdfg.nodes import NestedSDFG
+    from dace.sdfg.nodes import NestedSDFG, Tasklet
     from dace.transformation.auto import auto_optimize
 
     for node, state in graph.all_nodes_recursive():
         if isinstance(node, NestedSDFG) and state.entry_node(node) is not None:
+            return graph
+        if isinstance(node, Tasklet) and any(
+            e.data.dynamic and e.data.wcr is None for e in state.out_edges(node)
+        ):  # u[v > 0] += 1
             return graph
 
     made = copy.deepcopy(graph)
