@@ -45,7 +45,7 @@ def _argument(value: Any) -> Key:
 
 
 def _names(function: Any, seen: set[int]) -> Iterator[Key]:
-    if id(function) in seen or not hasattr(function, "__code__"):
+    if id(function) in seen or not _has_code(function):
         return
     seen.add(id(function))
     names = set(_of_code(function.__code__))
@@ -54,6 +54,10 @@ def _names(function: Any, seen: set[int]) -> Iterator[Key]:
     for name in sorted(names & set(values)):
         yield name, _value(values[name], names, seen, _DEEP)
     yield "defaults", _value(function.__defaults__, names, seen, _DEEP)
+
+
+def _has_code(value: Any) -> bool:
+    return isinstance(getattr(value, "__code__", None), CodeType)
 
 
 def _of_code(code: CodeType) -> Iterator[str]:
@@ -76,7 +80,7 @@ def _value(value: Any, names: set[str], seen: set[int], deep: int) -> Key:
         found = tuple(_value(p, names, seen, deep - 1) for p in parts) if deep else ()
         return kind, found
     function = getattr(value, "f", value)
-    if hasattr(function, "__code__"):
+    if _has_code(function):
         return kind, id(function), tuple(_names(function, seen))
     package = (value if isinstance(value, ModuleType) else type(value)).__dict__.get(
         "__name__" if isinstance(value, ModuleType) else "__module__", ""

@@ -111,3 +111,14 @@ def test_program_is_as_it_was_after_its_statements_have_been_ordered() -> None:
     before: Any = program.graph.to_json()
     program.run((grid(1, 16), grid(2, 16)), engine="cpu_threads")
     assert program.graph.to_json() == before
+
+
+@dace.program
+def masked(u: dace.float64[N], v: dace.float64[N]):
+    u[1:] = (u + v)[:-1]
+    u[v > 0.0] += 1.0
+    return u + v
+
+
+def test_points_under_a_mask_are_read_afterwards_as_they_are() -> None:
+    require_numpys(masked, (grid(1, 12), grid(2, 12)), (1, 2))
