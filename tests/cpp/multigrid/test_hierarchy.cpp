@@ -1,6 +1,9 @@
 // Hierarchies of smoothed aggregation beside the mathematics.
+#include <sched.h>
+
 #include <cmath>
 
+#include "cpufree/base/cores.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
 #include "cpufree/multigrid/noise.hpp"
 #include "cpufree/multigrid/transfer.hpp"
@@ -300,4 +303,26 @@ TEST(rows_of_many_small_couplings_have_strong_ones) {
   const auto h = hierarchy_of(a);
   CHECK(h.levels.size() > 1);
   CHECK(iterations(a, Serial(h)) <= 10);
+}
+
+TEST(a_hierarchy_has_the_same_bits_on_one_core_as_on_all) {
+  const auto a = grid2d(190, 180);  // several pieces of work
+  const auto all = hierarchy_of(a, 3);
+  cpu_set_t before, one;
+  CHECK_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+    if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+  CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  CHECK_EQ(available_cores(), 1);
+  const auto alone = hierarchy_of(a, 3);
+  CHECK_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  CHECK_EQ(alone.levels.size(), all.levels.size());
+  for (std::size_t l = 0; l < all.levels.size(); ++l) {
+    CHECK(alone.levels[l].matrix.col == all.levels[l].matrix.col);
+    CHECK(alone.levels[l].matrix.val == all.levels[l].matrix.val);
+    CHECK(alone.levels[l].prolongator.val == all.levels[l].prolongator.val);
+    CHECK_EQ(alone.levels[l].lambda, all.levels[l].lambda);
+  }
+  CHECK(alone.inverse == all.inverse);
 }
