@@ -173,9 +173,9 @@ INPUT = Option(
     "In several processes: each reads or makes the whole matrix, or its own rows (of a .cpufree "
     "file, poisson1d, 2d, 3d, stencil27); auto: own rows where such a generator makes 5 million or "
     "more, and vectors and --out are .npy files.",
-    "in several processes: each reads or makes all of A, or [its own rows "
-    "alone](distributed.md#matrices-that-no-process-holds); `auto` takes own rows of generators on "
-    "grids from 5 million on, where `--rhs`, `--x0` and `--out` allow it",
+    "in several processes: each reads or makes all of A, or [only its own "
+    "rows](distributed.md#matrices-that-no-process-holds); `auto` takes own rows if a generator on "
+    "a grid makes 5 million or more, and `--rhs`, `--x0` and `--out` allow it",
     choices=("auto", "whole", "rows"),
 )  # fmt: skip
 CHECK = Option(
@@ -433,7 +433,7 @@ VARIABLES = (
     Variable("CPUFREE_JOB", "a name that processes of one run have in common, and no others"),
     Variable(
         "CPUFREE_SECRET",
-        "a random text that processes of one run alone know: 16 characters or more",
+        "a random text that only the processes of one run know: 16 characters or more",
     ),
     Variable(
         "CPUFREE_COMMIT",

@@ -27,10 +27,10 @@ MACHINE = Option(
 )  # fmt: skip
 PES = Option(
     "pes", "text", "2-64",
-    "Numbers of PEs: 2-64 doubles from 2 to 64; with commas between, those alone. check-scaling "
-    "projects to the last one where it is more than 1024.",
-    "numbers of PEs: `2-64` doubles from 2 to 64; with commas between, those alone; "
-    "`check-scaling` projects to the last one where it is more than 1024",
+    "Numbers of PEs: 2-64 doubles from 2 to 64, 2,6,9 are only these. check-scaling projects to "
+    "the last one if it is more than 1024.",
+    "numbers of PEs: `2-64` doubles from 2 to 64, `2,6,9` are only these; "
+    "`check-scaling` projects to the last one if it is more than 1024",
     form="LIST", metavar="LIST",
 )  # fmt: skip
 WAY = Option(
