@@ -54,8 +54,8 @@ if __name__ == "__main__":
     # A picture of the pool.
 
     # %%
-    from cpufree.cli.program_command import plot
+    from cpufree.cli.plot import plot_array
 
     path = Path(tempfile.mkdtemp(), "pool.png")
-    plot(u, str(path), "waves in a pool")
+    plot_array(u, str(path), "waves in a pool")
     print(f"picture: {path}")
