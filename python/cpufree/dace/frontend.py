@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -119,27 +118,10 @@ def _read_names_anew(program: Any, seen: set[int]) -> None:
     if id(program) in seen:
         return
     seen.add(id(program))
-    _refuse_slices_to_0(program)
     program.global_vars = _get_locals_and_globals(program.f)
     for name, value in program.global_vars.items():
         if isinstance(value, DaceProgram) and name in program.f.__code__.co_names:
             _read_names_anew(value, seen)
-
-
-def _refuse_slices_to_0(program: Any) -> None:
-    """Refuse `A[:0]`, which has no points, and for DaCe all of them."""
-    try:
-        lines, first = inspect.getsourcelines(program.f)
-    except (OSError, TypeError):
-        return
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    for node in ast.walk(tree):
-        upper = node.upper if isinstance(node, ast.Slice) else None
-        if isinstance(upper, ast.Constant) and upper.value == 0:
-            file = str(inspect.getsourcefile(program.f) or "")
-            Place(str(program.f.__name__), file, first + upper.lineno - 1).fail(
-                "a slice that ends at 0 has no points, and DaCe takes all", "leave it out"
-            )
 
 
 def is_typed(program: Any) -> bool:

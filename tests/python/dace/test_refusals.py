@@ -198,14 +198,3 @@ def test_arguments_are_checked() -> None:
         PAIR.lower_ranks(lambda r, n: {"A": np.zeros(8, np.float32), "peer": 0, "tag": 7}, 1)
     with pytest.raises(InvalidInputError, match="takes a program or graph"):
         cpufree.dace.compile(3)
-
-
-@dace.program
-def of_no_points(A: dace.float64[N]):
-    A[0] = np.sum(A[:0])
-
-
-def test_a_slice_that_ends_at_0_is_refused() -> None:
-    with pytest.raises(ProgramError, match="a slice that ends at 0 has no points") as caught:
-        cpufree.dace.compile(of_no_points)(np.ones(4))
-    assert "A[0] = np.sum(A[:0])" in str(caught.value)
