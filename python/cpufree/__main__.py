@@ -1,5 +1,6 @@
 """`python -m cpufree` is the command `cpufree`."""
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -14,7 +15,7 @@ def main() -> None:
         from cpufree import cli
 
         if sys.argv[1:2] and sys.argv[1] in cli.VERSION_WORDS:
-            print(cli.version_line())  # without what commands need, most of which is NumPy
+            _say(cli.version_line())  # without what commands need, most of which is NumPy
             return
         from cpufree.cli import timeline
 
@@ -27,6 +28,14 @@ def main() -> None:
         if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         sys.exit(INTERRUPTED)
+
+
+def _say(line: str) -> None:
+    """Print a line; a reader that has left already makes no error."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
 
 
 if __name__ == "__main__":
