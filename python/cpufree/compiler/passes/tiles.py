@@ -105,7 +105,7 @@ def ghosts_of(program: ir.Program) -> dict[str, Ghosts]:
     while changed:  # fields that change places are kept alike
         changed = False
         for s in ir.walk(program.body):
-            if isinstance(s, ir.Permute):
+            if isinstance(s, ir.Permute) and found.keys() >= set(s.fields):
                 joined = Ghosts()
                 for name in s.fields:
                     joined = joined.joined(found[name])
