@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from cpufree.compiler.front.helpers import helper_of
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.uses import Step, Use
 
@@ -115,6 +116,9 @@ def value_key(value: Any, seen: frozenset[Any] = frozenset()) -> Key:
         return Same(value), value.shape, value.strides, value.dtype.str, value.tobytes()
     if getattr(kind, "is_cpufree_program", False):
         return _key_of_program(value, seen)
+    helper = helper_of(value)
+    if helper is not None:
+        return _key_of_program(helper, seen)
     if value is _ABSENT or isinstance(value, enum.Enum) or _is_known(value):
         return Same(value)
     raise NoKey

@@ -33,6 +33,7 @@ _COMPILED = {
         "fewer",
         "fields",
         "turns",
+        "helpers",
     ),
     "-O1": ("rings", "special", "types"),
 }

@@ -177,5 +177,8 @@ def numbers(c: Call, value: Any) -> list[int]:
     items = value.items if isinstance(value, TupleValue) else [value]
     plain = [v.value if isinstance(v, Host) else v for v in items]
     if not all(isinstance(v, int | np.integer) for v in plain):
-        c.fail("shift and axis must be known beforehand", "give whole numbers")
+        c.fail(
+            "shifts and axes must be known beforehand",
+            "give whole numbers, or items of a tuple or array outside the program",
+        )
     return [int(v) for v in plain if isinstance(v, int | np.integer)]

@@ -22,6 +22,7 @@ from cpufree.compiler.front.call import (
     same_kind,
     stored_type,
 )
+from cpufree.compiler.front.helpers import helper_of
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -41,6 +42,8 @@ _TYPES: dict[Any, str] = {
 }  # fmt: skip
 _MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
+MOST_ITEMS = 64
+"""That a loop goes over which is written out."""
 _METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item")
 
 
@@ -58,6 +61,9 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     made = Call(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
         return e.call_program(node, function.value, made.args, made.keywords, scope)
+    helper = helper_of(function.value)
+    if helper is not None:
+        return e.call_program(node, helper, made.args, made.keywords, scope)
     return _through_masks(made, lambda: _of_function(made))
 
 
@@ -282,6 +288,42 @@ def _len(c: Call) -> Value:
     return Host(len(array.items)) if isinstance(array, TupleValue) else beforehand(c)
 
 
+def _enumerate(c: Call) -> Value:
+    start = c.take("start", 1, 0)
+    c.done(2)
+    if not isinstance(start, int):
+        c.fail("enumerate begins with a whole number that is known beforehand", "write it so")
+    return TupleValue(
+        tuple(
+            TupleValue((Host(start + k, literal=True), item)) for k, item in enumerate(_items(c, 0))
+        )
+    )
+
+
+def _zip(c: Call) -> Value:
+    strict = c.take("strict", 99, False)
+    rows = [_items(c, k) for k in range(len(c.args))]
+    c.done(len(rows))
+    if strict and len({len(row) for row in rows}) > 1:
+        c.fail("zip of unequal lengths", "give as many items of each")
+    return TupleValue(tuple(map(TupleValue, zip(*rows, strict=False))))
+
+
+def _items(c: Call, k: int) -> list[Value]:
+    """Return what a loop over an argument goes over."""
+    value = values.unpacked(c.args[k]) if k < len(c.args) else Host(None)
+    if isinstance(value, TupleValue):
+        return list(value.items)
+    known = value.value if isinstance(value, Host) else None
+    if isinstance(known, range | np.ndarray) and len(known) <= MOST_ITEMS:
+        return [Host(item) for item in known]
+    c.fail(
+        "this loop goes over what is no short tuple, list or range that is known beforehand",
+        "write for k in range(n), and index with k",
+    )
+    return []
+
+
 def _abs(c: Call) -> Value:
     if on_host(c):
         return beforehand(c)
@@ -346,7 +388,7 @@ _POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "c
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     **field_calls.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
-    len: _len,
+    len: _len, enumerate: _enumerate, zip: _zip,
     float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
     np.linalg.norm: norm, np.count_nonzero: count,
