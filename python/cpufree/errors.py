@@ -85,6 +85,8 @@ class ProgramError(InvalidInputError):
         self.column = column
         self.by_join = False
         """It is about a value that depends on the way taken; the compiler may know another way."""
+        self.by_return = False
+        """It is about a return before the end of a function."""
         self.by_rows = False
         """It is about rows that are divided among PEs; along another axis it may be none."""
 

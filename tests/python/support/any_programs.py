@@ -17,6 +17,7 @@ from any_program_names import write_names
 from any_program_odd import write_odd
 from any_program_order import write_order
 from any_program_outside import write_outside
+from any_program_returns import write_returns
 from any_program_rings import write_rings
 from any_program_turns import write_turns
 from any_program_types import write_special, write_types
@@ -35,6 +36,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "fields": write_fields,
     "turns": write_turns,
     "helpers": write_helpers,
+    "returns": write_returns,
     "outside": write_outside,
 }
 BROKEN = ("errors", "odd", "outside")

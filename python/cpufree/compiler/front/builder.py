@@ -84,12 +84,12 @@ class Builder(Variables):
         for name, content in state.items():
             setattr(self, name, copy(content))
 
-    def fail(self, node: ast.AST, problem: str, advice: str, by_join: bool = False) -> NoReturn:
-        """Raise ProgramError at a node; `by_join`: a value depends on the way taken."""
+    def fail(self, node: ast.AST, problem: str, advice: str, **about: bool) -> NoReturn:
+        """Raise ProgramError at a node; `about`: attributes of the error, such as by_join."""
         try:
             self.source.fail(node, problem, advice)
         except ProgramError as error:
-            error.by_join = by_join
+            vars(error).update(about)
             raise
 
     def line(self, node: ast.AST) -> int:

@@ -310,7 +310,8 @@ def _in_turn(
             b.out += body
             return None if isinstance(flow, Left) else flow
         if isinstance(flow, Returned):
-            b.fail(node, "a return in a loop that a break may leave", "return at the end")
+            words = "a return in a loop that a break may leave", "return at the end"
+            b.fail(node, *words, by_return=True)
         if flow is None or not flow.by_run:
             frame.exits.insert(
                 0,

@@ -14,17 +14,17 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import call, loops, masks, regions, values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.distribution import RankGrew, Split, splits
+from cpufree.compiler.front.distribution import RankGrew, splits
 from cpufree.compiler.front.expressions import Expressions
 from cpufree.compiler.front.meeting import without_joins
-from cpufree.compiler.front.operands import fail_as_array
+from cpufree.compiler.front.operands import fail_as_array, has_in_place
 from cpufree.compiler.front.protocols import Returned
+from cpufree.compiler.front.returns import with_one_return
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
     Masked,
-    ScalarValue,
     Scope,
     TupleValue,
     Value,
@@ -71,14 +71,19 @@ def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:
         ProgramError: something is outside the language; the message shows where.
     """
     rank = max((a.ndim for a in arguments.values() if _is_array(a)), default=1)
+    at_end = False
     while True:
         try:
-            return _divided(source, rank, arguments)
+            return _divided(source, rank, arguments, at_end)
         except RankGrew as more:
             rank = more.rank
+        except ProgramError as error:
+            if at_end or not error.by_return:
+                raise
+            at_end = True
 
 
-def _divided(source: Source, rank: int, arguments: Mapping[str, Any]) -> Lowered:
+def _divided(source: Source, rank: int, arguments: Mapping[str, Any], at_end: bool) -> Lowered:
     """Return what lowers where arrays are divided along one axis or another; else the first error.
 
     What reads rows that lie far from those that are written may not along another axis.
@@ -86,7 +91,7 @@ def _divided(source: Source, rank: int, arguments: Mapping[str, Any]) -> Lowered
     first: ProgramError | None = None
     for split in splits(rank):
         try:
-            return _Lowering(source, split, rank).run(arguments)
+            return _Lowering(Builder(source, split, rank), at_end).run(arguments)
         except ProgramError as error:
             if not error.by_rows:  # it is not for the axis
                 raise
@@ -100,8 +105,9 @@ def _is_array(value: Any) -> bool:
 
 
 class _Lowering:
-    def __init__(self, source: Source, split: Split, rank: int) -> None:
-        self.builder = Builder(source, split, rank)
+    def __init__(self, builder: Builder, at_end: bool) -> None:
+        """`at_end`: functions are changed to ones that return at their end."""
+        self.builder, self.at_end = builder, at_end
         self.expressions = Expressions(self.builder, self.call_program)
         self.scopes: list[Scope] = []
         self.loops: list[regions.Frame] = []
@@ -111,7 +117,8 @@ class _Lowering:
 
     def run(self, arguments: Mapping[str, Any]) -> Lowered:
         source, b = self.builder.source, self.builder
-        scope = Scope(frozenset(regions.assigned(source.tree.body)))
+        body = self._body(source)
+        scope = Scope(frozenset(regions.assigned(body)))
         for name, value in arguments.items():
             if _is_array(value):
                 kind = value.dtype.name
@@ -119,10 +126,10 @@ class _Lowering:
             else:
                 scope.names[name] = Host(value, text=name)
         self.scopes.append(scope)
-        flow = self.block(source.tree.body)
+        flow = self.block(body)
         result = flow.value if isinstance(flow, Returned) else None
         self._check_storage()
-        results = tuple(_variables_of(result))
+        results = tuple(values.variables_of(result))
         program = ir.Program(
             source.name,
             tuple(b.fields.values()),
@@ -133,6 +140,10 @@ class _Lowering:
             b.lines,
         )
         return Lowered(program, b, result)
+
+    def _body(self, source: Source) -> list[ast.stmt]:
+        body = source.tree.body
+        return with_one_return(body) if self.at_end else body
 
     # --- statements ---
 
@@ -181,6 +192,7 @@ class _Lowering:
                 node,
                 "a return inside a loop or a branch that is decided in the run",
                 "leave the loop with break, and return at the end",
+                by_return=True,
             )
         value = Host(None) if node.value is None else self.eval(node.value)
         for leaf in values.leaves(value):
@@ -267,7 +279,7 @@ class _Lowering:
             target = self.eval(node.target)
         start = len(self.builder.out)
         value = self.eval(node.value)
-        if isinstance(target, Host) and _has_in_place(target.value, node.op):
+        if isinstance(target, Host) and has_in_place(target.value, node.op):
             name, kind = ast.unparse(node.target), type(target.value).__name__
             self.builder.fail(
                 node,
@@ -341,7 +353,8 @@ class _Lowering:
             bound = program.signature.bind(*receiver, *args, **keywords)
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
-        inner = Scope(frozenset(regions.assigned(program.source.tree.body)))
+        body = self._body(program.source)
+        inner = Scope(frozenset(regions.assigned(body)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
             if parameter.kind is parameter.VAR_POSITIONAL:
@@ -358,7 +371,7 @@ class _Lowering:
         self.builder.prefix = f"{program.name}_"
         self.loops.insert(0, regions.Frame(self))
         try:
-            flow = self.block(program.source.tree.body)
+            flow = self.block(body)
         finally:
             self.builder.source, self.depth = outer, depth
             self.builder.prefix = prefix
@@ -380,21 +393,3 @@ class _Lowering:
                     "names change places with an argument, and then stand for new arrays",
                     "begin with a copy of the argument: .copy()",
                 )
-
-
-def _has_in_place(value: Any, op: ast.operator) -> bool:
-    """Return whether Python has an operator that changes an object instead of making another."""
-    name = {"Mult": "mul", "Div": "truediv", "BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
-    word = name.get(type(op).__name__, type(op).__name__.lower())
-    return hasattr(type(value), f"__i{word}__")
-
-
-def _variables_of(value: Value | None) -> list[str]:
-    if isinstance(value, TupleValue):
-        return [name for item in value.items for name in _variables_of(item)]
-    if isinstance(value, ScalarValue):
-        exprs = (value.expr, value.tag)
-        return [e.name for e in exprs if isinstance(e, ir.Scalar)]
-    if isinstance(value, ArrayValue) and value.unless:
-        return [value.unless[0], *_variables_of(value.unless[1])]
-    return []

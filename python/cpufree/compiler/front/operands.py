@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -36,3 +36,10 @@ def fail_as_array(b: Fails, node: ast.AST, value: Host | TupleValue | Masked) ->
     elif issubclass(kind, list | tuple) or hasattr(kind, "__array__"):
         advice = f"pass np.array({name})" if value.text else "make it an array: np.array(...)"
     b.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
+
+
+def has_in_place(value: Any, op: ast.operator) -> bool:
+    """Return whether Python has an operator that changes an object instead of making another."""
+    name = {"Mult": "mul", "Div": "truediv", "BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
+    word = name.get(type(op).__name__, type(op).__name__.lower())
+    return hasattr(type(value), f"__i{word}__")

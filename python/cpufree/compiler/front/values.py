@@ -333,3 +333,15 @@ def box_of(target: ir.Read, shape: tuple[int, ...]) -> tuple[ir.Span, ...]:
 def result_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the shape that arrays broadcast to; ValueError as NumPy."""
     return np.broadcast_shapes(*shapes)
+
+
+def variables_of(value: Value | None) -> list[str]:
+    """Return the variables whose numbers a result is made of."""
+    if isinstance(value, TupleValue):
+        return [name for item in value.items for name in variables_of(item)]
+    if isinstance(value, ScalarValue):
+        exprs = (value.expr, value.tag)
+        return [e.name for e in exprs if isinstance(e, ir.Scalar)]
+    if isinstance(value, ArrayValue) and value.unless:
+        return [value.unless[0], *variables_of(value.unless[1])]
+    return []
