@@ -34,6 +34,7 @@ _COMPILED = {
         "fields",
         "turns",
         "helpers",
+        "returns",
     ),
     "-O1": ("rings", "special", "types"),
 }
