@@ -8,6 +8,9 @@ namespace cpufree::multigrid {
 
 namespace {
 
+// Of a Galerkin product, for each nonzero of A: 7-point grids take 6.
+constexpr double kMostMultiplications = 100.0;
+
 using NaturalOrder = std::span<const std::int32_t>;
 
 template <class T>
@@ -52,19 +55,20 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
   const double filtered =
       has_weak(a, strong) ? largest_eigenvalue(a, diagonal, strong) : fine.lambda;
   fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, strong, filtered);
+  const double nonzeros = static_cast<double>(h.levels.front().matrix.nonzeros());
+  auto product = galerkin_product(a, fine.prolongator, kMostMultiplications * nonzeros);
+  if (!product || h.complexity() + static_cast<double>(product->nonzeros()) / nonzeros >
+                      options.most_complexity) {
+    fine.prolongator = {};
+    return "coarser levels would be dense";
+  }
   Level coarse;
-  coarse.matrix = galerkin_product(a, fine.prolongator);
+  coarse.matrix = std::move(*product);
   const auto roots = inverse_roots(coarse.matrix);
   scale_both_sides(coarse.matrix, roots);
   scale_columns(fine.prolongator, roots);
   constant = reciprocals(roots);
   for (const std::int32_t root : aggregates.roots) coarse.owner.push_back(fine.owner[at(root)]);
-  const double nonzeros = static_cast<double>(h.levels.front().matrix.nonzeros());
-  if (h.complexity() + static_cast<double>(coarse.matrix.nonzeros()) / nonzeros >
-      options.most_complexity) {
-    fine.prolongator = {};
-    return "coarser levels would be dense";
-  }
   h.levels.push_back(std::move(coarse));
   return {};
 }

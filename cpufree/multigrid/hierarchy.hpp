@@ -12,7 +12,7 @@ namespace cpufree::multigrid {
 struct Options {
   double theta = 0.08;          // an entry is strong where |a_ij| >= theta sqrt(a_ii a_jj); level 0
   std::int32_t coarsest = 500;  // rows that are few enough for a dense inverse
-  double least_ratio = 1.3;     // rows of a level over those of the next one, or there is none
+  double least_ratio = 1.3;     // rows with strong couplings over aggregates, or there are none
   double most_complexity = 2.5;  // nonzeros of all levels over those of A
 };
 

@@ -23,6 +23,15 @@ SparseMatrix transpose(const SparseMatrix& a) {
   return t;
 }
 
+double multiplications(const SparseMatrix& a, const SparseMatrix& b) {
+  return sum_over_rows(a.rows(), [&](std::int32_t row) {
+    std::int64_t count = 0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      count += b.end(a.col[at(k)]) - b.begin(a.col[at(k)]);
+    return static_cast<double>(count);
+  });
+}
+
 SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b) {
   return matrix_of_rows(a.rows(), b.columns, a.nonzeros(), [&](RowRange) {
     return [&a, &b, sums = RowSums(b.columns)](std::int32_t row, std::vector<std::int32_t>& col,

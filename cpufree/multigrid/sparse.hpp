@@ -106,6 +106,9 @@ SparseMatrix transpose(const SparseMatrix& a);
 // a b. Each row is summed in the order of a's columns, on any number of cores.
 SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b);
 
+// How many multiplications a b takes.
+double multiplications(const SparseMatrix& a, const SparseMatrix& b);
+
 template <class F>
 SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_t expected,
                             F&& append) {

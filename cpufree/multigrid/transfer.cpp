@@ -25,8 +25,12 @@ SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggre
   });
 }
 
-SparseMatrix galerkin_product(const SparseMatrix& a, const SparseMatrix& p) {
-  return multiply(transpose(p), multiply(a, p));
+std::optional<SparseMatrix> galerkin_product(const SparseMatrix& a, const SparseMatrix& p,
+                                             double most) {
+  if (multiplications(a, p) > most) return std::nullopt;
+  const SparseMatrix ap = multiply(a, p), r = transpose(p);
+  if (multiplications(r, ap) > most) return std::nullopt;
+  return multiply(r, ap);
 }
 
 std::vector<double> inverse_roots(const SparseMatrix& a) {

@@ -1,6 +1,8 @@
 // From one level to the next: the smoothed prolongator, and the Galerkin product.
 #pragma once
 
+#include <optional>
+
 #include "cpufree/multigrid/aggregation.hpp"
 
 namespace cpufree::multigrid {
@@ -12,8 +14,10 @@ SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggre
                                   const std::vector<double>& diagonal, const Strength& strong,
                                   double lambda);
 
-// P^T A P.
-SparseMatrix galerkin_product(const SparseMatrix& a, const SparseMatrix& p);
+// P^T A P; nothing where that takes more than `most` multiplications, as where a row is coupled to
+// all others: the product could be larger than memory.
+std::optional<SparseMatrix> galerkin_product(const SparseMatrix& a, const SparseMatrix& p,
+                                             double most);
 
 // Inverse square roots of a diagonal; where an entry is not positive, 1.
 std::vector<double> inverse_roots(const SparseMatrix& a);

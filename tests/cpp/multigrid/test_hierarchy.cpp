@@ -326,3 +326,19 @@ TEST(a_hierarchy_has_the_same_bits_on_one_core_as_on_all) {
   }
   CHECK(alone.inverse == all.inverse);
 }
+
+TEST(a_product_that_takes_too_many_multiplications_is_left_out) {
+  const auto h = hierarchy_of(grid2d(20, 20));
+  const auto& a = h.levels[0].matrix;
+  const auto& p = h.levels[0].prolongator;
+  const double first = multigrid::multiplications(a, p);
+  CHECK(!multigrid::galerkin_product(a, p, first - 1.0).has_value());
+  CHECK(multigrid::galerkin_product(a, p, 10.0 * first).has_value());
+}
+
+TEST(a_level_that_would_be_dense_is_left_out_with_the_reason) {
+  const auto h = hierarchy_of(grid2d(30, 30), 1, {.coarsest = 10, .most_complexity = 1.1});
+  CHECK_EQ(h.levels.size(), std::size_t{1});
+  CHECK(h.why.find("dense") != std::string::npos);
+  CHECK(h.inverse.empty());
+}
