@@ -21,10 +21,8 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types stand in the docstrings
