@@ -105,7 +105,9 @@ def ghosts_of(program: ir.Program) -> dict[str, Ghosts]:
     while changed:  # fields that change places are kept alike
         changed = False
         for s in ir.walk(program.body):
-            if isinstance(s, ir.Permute) and found.keys() >= set(s.fields):
+            if isinstance(s, ir.Permute):
+                if not found.keys() >= set(s.fields):
+                    raise NotOnChip(f"line {s.line}: arrays that every PE has change places")
                 joined = Ghosts()
                 for name in s.fields:
                     joined = joined.joined(found[name])
