@@ -122,11 +122,12 @@ def following(team: Team, watch: Watch) -> Callable[[int, float], bool]:
     Kernels end together where that of rank 0 is asked to, so others ask rank 0.
     """
     asked = False
+    hear = watch if team.rank == 0 else watch.hears  # kernels of rank 0 alone tell of a norm
 
     def follow(iteration: int, residual: float) -> bool:
         nonlocal asked
         team.check()  # another rank has failed: the kernels are made to leave
-        if watch(iteration, residual):
+        if hear(iteration, residual):
             return not team.asked_to_stop
         if team.rank != 0 and not asked:
             asked = True

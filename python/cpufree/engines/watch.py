@@ -69,10 +69,14 @@ class Watch:
         return self.interrupted or self.error is not None
 
     def __call__(self, iteration: int, residual: float) -> bool:
+        begun = iteration > 0 or residual != 0.0  # kernels have not told a norm until then
+        return self.hears(iteration, residual) if begun else not self.ends
+
+    def hears(self, iteration: int, residual: float) -> bool:
+        """Return whether to go on, as progress says; also where kernels tell of no norm."""
         if self.ends:
             return False
-        begun = iteration > 0 or residual != 0.0  # kernels have not told a norm until then
-        if self.progress is None or not begun:
+        if self.progress is None:
             return True
         try:
             answer = self.progress(iteration, residual)

@@ -201,7 +201,7 @@ REFUSED: dict[str, tuple[Any, type[CpufreeError], str]] = {
     "not finite": (with_entry(5, 5, np.nan), NonFiniteError, "row 5, column 5"),
     "negative diagonal": (with_entry(5, 5, -1.0), MatrixError, "diagonal entry of row 5"),
     "complex": (NEW * 1j, MatrixError, "complex"),
-    "no matrix": ([1.0], MatrixError, "cannot take a matrix from"),
+    "no matrix": ([1.0], MatrixError, "a matrix has two dimensions"),
     "no file": ("nowhere.mtx", FileFormatError, "nowhere.mtx"),
     "own rows": (cpufree.RowSlab(0, NEW), InvalidInputError, "own rows, make a new Solver"),
 }
