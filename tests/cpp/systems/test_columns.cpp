@@ -150,7 +150,7 @@ TEST(a_nan_in_one_column_spoils_no_other) {
   CHECK_EQ(again.results[1].outcome.reason, Reason::converged_rtol);
 }
 
-TEST(an_infinite_product_in_one_column_leaves_its_x_as_it_was) {
+TEST(a_guess_whose_residual_overflows_is_dropped_in_its_column) {
   const auto a = grid2d(10, 10, 0.5);
   const auto system = make_system<double>(a.view(), {}, {}, system_spec(2, 1));
   const SolveSpec spec = solve_spec(Method::cg, Preconditioner::none);
@@ -158,9 +158,9 @@ TEST(an_infinite_product_in_one_column_leaves_its_x_as_it_was) {
   Several<double> x0(2, std::vector<double>(b[0].size(), 1.0));
   x0[1].assign(x0[1].size(), 1e300);  // b - A x is finite, its square is not
   const auto solved = solve_together<double>(*system, b, spec, x0);
-  CHECK_EQ(solved.results[1].outcome.reason, Reason::diverged_nanorinf);
-  CHECK(solved.x[1] == x0[1]);
+  CHECK_EQ(solved.results[1].outcome.reason, Reason::converged_rtol);
   CHECK(is_as_alone(*system, solved, 0, b[0], spec, x0[0]));
+  CHECK(is_as_alone(*system, solved, 1, b[1], spec, x0[1]));
 }
 
 TEST(every_column_tells_of_an_indefinite_matrix) {
