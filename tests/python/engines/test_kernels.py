@@ -69,6 +69,7 @@ def test_engine_on_gpus_knows_compiler_and_folder(
     library = put_compiler(monkeypatch, tmp_path, there=True)
     kept = str(tmp_path / "kept")
     monkeypatch.setenv("CPUFREE_KERNEL_CACHE", kept)
+    monkeypatch.setattr("cpufree.extension.SHIPPED", tmp_path / "none")
     load_for(engine)
     assert fake.kernels_from == [(str(library), [kept], "")]
 
