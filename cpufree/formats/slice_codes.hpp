@@ -30,7 +30,7 @@ CPUFREE_KERNEL_FN FarColumns windows_of(ColumnCode code, const std::int32_t (&ba
 
 // What occurs in the shares that a kernel reads: a set, as bits. Code for what does not occur costs
 // registers and instruction cache (StocF-1465 took 99 us an iteration in a kernel for any slices
-// instead of 92), and most of the time of the compiler: three quarters of it, for the default
+// instead of 92), and most of the time of the compiler: two thirds of it, for the default
 // method. So a kernel that is compiled when it is first used is for what its matrix has, and one
 // that is built in for more.
 using SliceKinds = std::uint32_t;

@@ -28,7 +28,8 @@ SliceKinds likely_kinds(const CsrView<T>& matrix) {
   const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
   std::set<T> values;
   for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
-    values.insert(matrix.val[at(k)]);
+    if (const T value = matrix.val[at(k)]; value == value)
+      values.insert(value);  // NaN has no order
   const bool runs = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
   return (runs ? kRuns : kSingles) | (values.size() <= kFewValues ? kCodedValues : kPlainValues);
 }

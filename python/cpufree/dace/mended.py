@@ -15,9 +15,10 @@ import numpy as np
 def mended() -> Iterator[None]:
     """Have DaCe do what a program says, or refuse it, and leave the current folder alone.
 
-    Of `A[::2] += B` it drops the step, and writes into the first points: as `A[::2] = A[::2] + B`,
-    which is the same, it is right. In `a, b = b, a` it sets a before it reads a, and where a is a
-    whole number it cuts what `a = 0.5` sets: these are refused. After `b = a` b is a's memory: a
+    Of `A[::2] += B` it drops the step, and writes into the first points; `A[::2] = A[::2] + B`,
+    which is the same, is right. In `a, b = b, a` it sets a before it reads a, and where a is a
+    whole number it cuts what `a = 0.5` sets; of `a[:, k : k + 1] + b` it drops the axis of one point,
+    and broadcasts along another one: these are refused. After `b = a` b is a's memory: a
     number gets its own. Graphs that it finds invalid it saves in the current folder.
     """
     from dace.frontend.python import memlet_parser
@@ -25,6 +26,7 @@ def mended() -> Iterator[None]:
     from dace.sdfg import SDFG
 
     update, assign = Visitor.visit_AugAssign, Visitor.visit_Assign
+    binary, compare = Visitor.visit_BinOp, Visitor.visit_Compare
     add, add_update = Visitor._add_assignment, Visitor._add_aug_assignment
 
     def visit_Assign(self: Any, node: ast.Assign) -> Any:
@@ -43,6 +45,14 @@ def mended() -> Iterator[None]:
         made = ast.Assign([node.target], ast.BinOp(value, node.op, node.value))
         return self.visit_Assign(ast.fix_missing_locations(ast.copy_location(made, node)))
 
+    def visit_BinOp(self: Any, node: ast.BinOp) -> Any:
+        _refuse_dropped_axes(self, node, [node.left, node.right])
+        return binary(self, node)
+
+    def visit_Compare(self: Any, node: ast.Compare) -> Any:
+        _refuse_dropped_axes(self, node, [node.left, *node.comparators])
+        return compare(self, node)
+
     def _add_assignment(
         self: Any, node: Any, target: Any, operand: Any, op: Any = None, *rest: Any
     ) -> Any:
@@ -56,7 +66,8 @@ def mended() -> Iterator[None]:
         return add_update(self, node, read, target, operand, op, *rest)
 
     with ExitStack() as stack:
-        for own in (visit_Assign, visit_AugAssign, _add_assignment, _add_aug_assignment):
+        mine = (visit_Assign, visit_AugAssign, visit_BinOp, visit_Compare)
+        for own in (*mine, _add_assignment, _add_aug_assignment):
             stack.callback(setattr, Visitor, own.__name__, getattr(Visitor, own.__name__))
             setattr(Visitor, own.__name__, own)
         stack.callback(setattr, SDFG, "save", SDFG.save)
@@ -104,6 +115,42 @@ def _give_a_value_of_its_own(visitor: Any, node: ast.Assign) -> None:
     own, _ = visitor.sdfg.add_scalar(target.id, desc.dtype, transient=True, find_new_name=True)
     visitor.variables[target.id] = own
     visitor._add_assignment(node, own, true)
+
+
+def _refuse_dropped_axes(visitor: Any, node: ast.AST, operands: list[ast.expr]) -> None:
+    """Refuse operands of which one alone has an axis of one point, as a slice of several axes."""
+    places = [_slices_of_one(operand) for operand in operands]
+    for operand, mine in zip(operands, places, strict=True):
+        others = [
+            p
+            for o, p in zip(operands, places, strict=True)
+            if o is not operand and not isinstance(o, ast.Constant)
+        ]
+        if mine and any(other != mine for other in others):
+            problem = f"DaCe drops the axis of one point of {ast.unparse(operand)}"
+            advice = "index it by a number, and write what is broadcast by rows, in a loop or a map"
+            raise Refused(visitor, node, problem, advice)
+
+
+def _slices_of_one(operand: ast.expr) -> list[int]:
+    """Return the axes along which a part of an array is a slice k : k + 1."""
+    if not (isinstance(operand, ast.Subscript) and isinstance(operand.slice, ast.Tuple)):
+        return []
+    return [axis for axis, part in enumerate(operand.slice.elts) if _is_of_one(part)]
+
+
+def _is_of_one(part: ast.expr) -> bool:
+    if not (isinstance(part, ast.Slice) and part.upper is not None and part.step is None):
+        return False
+    lower, upper = part.lower or ast.Constant(0), part.upper
+    numbers = [n.value for n in (lower, upper) if isinstance(n, ast.Constant)]
+    if len(numbers) == 2:
+        return numbers[1] == _after(numbers[0])
+    return ast.unparse(upper) == f"{ast.unparse(lower)} + 1"
+
+
+def _after(number: object) -> object:
+    return number + 1 if isinstance(number, int) else None
 
 
 def _refuse_cut(visitor: Any, node: ast.AST, target: Any, operand: Any, op: str | None) -> None:

@@ -304,3 +304,15 @@ def test_what_dace_does_not_take_is_refused_with_the_line(
     assert caught.value.file == __file__ and caught.value.line > 0
     assert str(caught.value).splitlines()[1].strip().startswith(line)
     assert capsys.readouterr().out == ""
+
+
+@dace.program
+def with_a_dropped_axis(A: dace.float64[N, N]):
+    for k in range(2):
+        A[:] = np.minimum(A, A[:, k : k + 1] + A[k, :])
+
+
+def test_axes_of_one_point_that_dace_drops_are_refused() -> None:
+    with pytest.raises(ProgramError, match="drops the axis of one point") as caught:
+        cpufree.dace.compile(with_a_dropped_axis)(np.ones((4, 4)))
+    assert "A[:, k:k + 1]" in str(caught.value)
