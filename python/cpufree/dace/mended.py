@@ -17,8 +17,8 @@ def mended() -> Iterator[None]:
 
     Of `A[::2] += B` it drops the step, and writes into the first points; `A[::2] = A[::2] + B`,
     which is the same, is right. In `a, b = b, a` it sets a before it reads a, and where a is a
-    whole number it cuts what `a = 0.5` sets; of `a[:, k : k + 1] + b` it drops the axis of one point,
-    and broadcasts along another one: these are refused. After `b = a` b is a's memory: a
+    whole number it cuts what `a = 0.5` sets. Of `a[:, k : k + 1] + b` it drops the axis of one
+    point, and broadcasts along another one. These are refused. After `b = a` b is a's memory: a
     number gets its own. Graphs that it finds invalid it saves in the current folder.
     """
     from dace.frontend.python import memlet_parser
