@@ -72,7 +72,7 @@ def of_dace(options: argparse.Namespace) -> None:
     """Under mpirun: measure DaCe's code; rank 0 prints."""
     from mpi4py import MPI
 
-    from cpufree.dace.frontend import _without_limits
+    from cpufree.dace.graph.frontend import _without_limits
 
     comm, module = MPI.COMM_WORLD, sample(options.sample)
     from dace.codegen.compiler import load_precompiled_sdfg

@@ -121,7 +121,12 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
     "compiler": {"distributed", "engines", "machine", "stencil"},
-    "dace": {"compiler"},
+    "dace": {"compiler", "dace.values", "dace.graph", "dace.lowering", "dace.messages"},
+    "dace.values": {"compiler"},
+    "dace.graph": {"dace.values"},
+    # Nodes of messages are read where others are, and their arguments like those of others.
+    "dace.lowering": {"compiler", "dace.values", "dace.graph", "dace.messages"},
+    "dace.messages": {"compiler", "dace.values", "dace.lowering"},
     "trace": set(),
     "triggered": {"_triggered", "_triggered_gpu"},
     "_triggered": set(),

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine, number
-from cpufree.dace.parsing import fused, parsed
-from cpufree.dace.refusal import Place
+from cpufree.dace.graph.parsing import fused, parsed
+from cpufree.dace.values.affine import Affine, Moving, NotAffine, affine, number
+from cpufree.dace.values.refusal import Place
 from cpufree.errors import InvalidInputError, ProgramError, UnsupportedError
 from cpufree.text import counted
 
@@ -91,7 +91,7 @@ def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> An
     `place` is that of the program; ProgramError says what DaCe does not take.
     """
     dace = require_dace()
-    import cpufree.dace.nodes  # noqa: F401  (their names under dace.comm)
+    import cpufree.dace.graph.nodes  # noqa: F401  (their names under dace.comm)
 
     with _without_limits():
         if isinstance(program, dace.SDFG):
@@ -139,8 +139,8 @@ def tree_of(graph: Any, place: Place) -> Any:
     """Return the schedule tree of a graph, in which what is read comes before later writes."""
     from dace.sdfg.analysis.schedule_tree.sdfg_to_tree import as_schedule_tree
 
-    from cpufree.dace.lines import give_lines
-    from cpufree.dace.order import order
+    from cpufree.dace.graph.lines import give_lines
+    from cpufree.dace.graph.order import order
 
     with _without_limits():
         ordered = deepcopy(graph)

@@ -15,7 +15,7 @@ from typing import Any
 from dace import Memlet, SDFGState, subsets
 from dace.sdfg import nodes, utils
 
-from cpufree.dace.refusal import Place
+from cpufree.dace.values.refusal import Place
 
 
 def order(graph: Any, place: Place) -> None:

@@ -18,13 +18,13 @@ from cpufree.compiler.passes.accesses import element_fields
 from cpufree.compiler.ranks.prune import pruned
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows, far_reads, works_of
-from cpufree.dace import affine
-from cpufree.dace.exchanges import Exchanges
-from cpufree.dace.forward import forwarded
-from cpufree.dace.matching import routes
-from cpufree.dace.refusal import Place, shown
-from cpufree.dace.signals import OneSidedEvent
-from cpufree.dace.walk import Walk
+from cpufree.dace.lowering.forward import forwarded
+from cpufree.dace.lowering.walk import Walk
+from cpufree.dace.messages.exchanges import Exchanges
+from cpufree.dace.messages.matching import routes
+from cpufree.dace.messages.signals import OneSidedEvent
+from cpufree.dace.values import affine
+from cpufree.dace.values.refusal import Place, shown
 from cpufree.text import counted
 
 

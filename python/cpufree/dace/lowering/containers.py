@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.dace.affine import Affine, Moving, affine, as_affine, number, plus, times
-from cpufree.dace.points import Point, Range
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space
+from cpufree.dace.values.affine import Affine, Moving, affine, as_affine, number, plus, times
+from cpufree.dace.values.points import Point, Range
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space
 
 
 class Split(Exception):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine, plus, times
-from cpufree.dace.points import Output, Point, points, with_params
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space, is_true
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, plus, times
+from cpufree.dace.values.points import Output, Point, points, with_params
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space, is_true
 
 MINUS = Affine(-1)
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus, times
-from cpufree.dace.points import Range
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space
+from cpufree.dace.values.affine import Affine, Moving, NotAffine, affine, plus, times
+from cpufree.dace.values.points import Range
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space
 
 
 def range_of(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine
-from cpufree.dace.bodies import Body
-from cpufree.dace.containers import Split
-from cpufree.dace.points import Output, Point, Range, with_params
-from cpufree.dace.protocols import Walks
-from cpufree.dace.refusal import Place
+from cpufree.dace.lowering.bodies import Body
+from cpufree.dace.lowering.containers import Split
+from cpufree.dace.lowering.protocols import Walks
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine
+from cpufree.dace.values.points import Output, Point, Range, with_params
+from cpufree.dace.values.refusal import Place
 
 Requests = frozenset[tuple[str, int]]
 """Elements of arrays of requests."""

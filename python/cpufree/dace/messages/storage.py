@@ -11,7 +11,7 @@ from typing import Any
 from dace import SDFG, dtypes, properties
 from dace.transformation import pass_pipeline as ppl
 
-from cpufree.dace import events, signals
+from cpufree.dace.messages import events, signals
 
 if not hasattr(dtypes.StorageType, "Symmetric"):
     dtypes.StorageType.register("Symmetric")

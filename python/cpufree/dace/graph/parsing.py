@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.dace.mended import Refused, mended
-from cpufree.dace.refusal import Place
+from cpufree.dace.graph.mended import Refused, mended
+from cpufree.dace.values.refusal import Place
 from cpufree.errors import CpufreeError
 from cpufree.log import logger
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine
-from cpufree.dace.boxes import Boxes, Stage, pieces, sharing, unmoved
-from cpufree.dace.containers import Containers
-from cpufree.dace.points import (
+from cpufree.dace.lowering.containers import Containers
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine
+from cpufree.dace.values.boxes import Boxes, Stage, pieces, sharing, unmoved
+from cpufree.dace.values.points import (
     Index,
     Output,
     Over,
@@ -25,8 +25,8 @@ from cpufree.dace.points import (
     replaced,
     with_params,
 )
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space, is_true
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space, is_true
 
 
 @dataclass

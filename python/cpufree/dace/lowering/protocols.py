@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from cpufree.compiler import ir
-from cpufree.dace.affine import Affine
-from cpufree.dace.containers import Containers
-from cpufree.dace.points import Range
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space
-from cpufree.dace.stages import Stages
+from cpufree.dace.lowering.containers import Containers
+from cpufree.dace.lowering.stages import Stages
+from cpufree.dace.values.affine import Affine
+from cpufree.dace.values.points import Range
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space
 
 Box = list[tuple[int, int, int]]
 """Begin, step and count along each axis."""

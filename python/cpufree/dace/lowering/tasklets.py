@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from cpufree.dace import operators
-from cpufree.dace.inner import Body
+from cpufree.dace.lowering.inner import Body
+from cpufree.dace.values import operators
 
 
 def run(

@@ -6,9 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine, affine, plus
-from cpufree.dace.refusal import Place
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, affine, plus
+from cpufree.dace.values.refusal import Place
 
 
 @dataclass(frozen=True)

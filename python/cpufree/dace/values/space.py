@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace.affine import Affine, NotAffine, plus, times
-from cpufree.dace.points import Index, Range
+from cpufree.dace.values.affine import Affine, NotAffine, plus, times
+from cpufree.dace.values.points import Index, Range
 
 _MOST_STEPS = 400
 """Of one question: conditions that hold for several parameters may be put together in many ways."""

@@ -19,8 +19,8 @@ from typing import Any
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.accesses import Points
-from cpufree.dace.events import Event
-from cpufree.dace.signals import OneSidedEvent, statement
+from cpufree.dace.messages.events import Event
+from cpufree.dace.messages.signals import OneSidedEvent, statement
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cpufree.dace import inner, operators, wcr
-from cpufree.dace.affine import Affine, affine
-from cpufree.dace.inner import Body
-from cpufree.dace.points import Range, join, neutral
-from cpufree.dace.ranges import range_of
-from cpufree.dace.space import is_true
+from cpufree.dace.lowering import inner
+from cpufree.dace.lowering.inner import Body
+from cpufree.dace.values import operators, wcr
+from cpufree.dace.values.affine import Affine, affine
+from cpufree.dace.values.points import Range, join, neutral
+from cpufree.dace.values.ranges import range_of
+from cpufree.dace.values.space import is_true
 
 
 def library_call(body: Body, child: Any) -> None:

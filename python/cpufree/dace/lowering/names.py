@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.dace import loops, operators
-from cpufree.dace.affine import Affine, Names, NotAffine, plus, times
-from cpufree.dace.containers import Containers
-from cpufree.dace.points import Output, Point, points
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import UNKNOWN, Space
-from cpufree.dace.stages import Stages
+from cpufree.dace.lowering import loops
+from cpufree.dace.lowering.containers import Containers
+from cpufree.dace.lowering.stages import Stages
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, Names, NotAffine, plus, times
+from cpufree.dace.values.points import Output, Point, points
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import UNKNOWN, Space
 
 
 class Scalars:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine, plus
-from cpufree.dace.protocols import Walks
-from cpufree.dace.refusal import Place
+from cpufree.dace.lowering.protocols import Walks
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, plus
+from cpufree.dace.values.refusal import Place
 
 T = TypeVar("T")
 

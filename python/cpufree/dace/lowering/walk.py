@@ -11,18 +11,19 @@ from typing import Any
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import calls, control, operators
-from cpufree.dace.affine import Affine, Moving, NotAffine, affine, plus
-from cpufree.dace.aliases import check_turns
-from cpufree.dace.bodies import Body
-from cpufree.dace.containers import Split, split_ranges
-from cpufree.dace.lines import line_of
-from cpufree.dace.names import Scalars
-from cpufree.dace.points import Output, Point, Range
-from cpufree.dace.ranges import range_of, ranges_of
-from cpufree.dace.refusal import Place
-from cpufree.dace.space import Space, is_true
-from cpufree.dace.wcr import copied
+from cpufree.dace.graph.lines import line_of
+from cpufree.dace.lowering import calls, control
+from cpufree.dace.lowering.aliases import check_turns
+from cpufree.dace.lowering.bodies import Body
+from cpufree.dace.lowering.containers import Split, split_ranges
+from cpufree.dace.lowering.names import Scalars
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, Moving, NotAffine, affine, plus
+from cpufree.dace.values.points import Output, Point, Range
+from cpufree.dace.values.ranges import range_of, ranges_of
+from cpufree.dace.values.refusal import Place
+from cpufree.dace.values.space import Space, is_true
+from cpufree.dace.values.wcr import copied
 
 
 class Walk(Scalars):

@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
-from cpufree.dace import loops, operators
-from cpufree.dace.affine import Affine, Moving, plus, times
-from cpufree.dace.loops import assigned
-from cpufree.dace.points import Range
-from cpufree.dace.space import UNKNOWN
+from cpufree.dace.lowering import loops
+from cpufree.dace.lowering.loops import assigned
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, Moving, plus, times
+from cpufree.dace.values.points import Range
+from cpufree.dace.values.space import UNKNOWN
 from cpufree.errors import ProgramError
 
 Walk: TypeAlias = Any

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from cpufree.compiler import ir
-from cpufree.dace import loops, operators
-from cpufree.dace.affine import Affine, Names
-from cpufree.dace.points import (
+from cpufree.dace.lowering import loops
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, Names
+from cpufree.dace.values.points import (
     Output,
     Over,
     Point,
@@ -26,8 +27,8 @@ from cpufree.dace.points import (
     size,
     with_params,
 )
-from cpufree.dace.ranges import range_of, ranges_of
-from cpufree.dace.space import is_true
+from cpufree.dace.values.ranges import range_of, ranges_of
+from cpufree.dace.values.space import is_true
 
 Body: TypeAlias = Any
 """A map's body (bodies.py, which reads what is inside by this module)."""

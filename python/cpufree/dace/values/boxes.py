@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine, plus, times
-from cpufree.dace.points import (
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, plus, times
+from cpufree.dace.values.points import (
     Index,
     Output,
     Over,
@@ -27,8 +27,8 @@ from cpufree.dace.points import (
     replaced,
     with_params,
 )
-from cpufree.dace.refusal import Place, shown
-from cpufree.dace.space import Space, facts_of, is_true, known_facts
+from cpufree.dace.values.refusal import Place, shown
+from cpufree.dace.values.space import Space, facts_of, is_true, known_facts
 
 MOST_COPIES = 256
 """Of a stage whose parameters are written out."""

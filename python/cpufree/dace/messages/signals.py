@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine
-from cpufree.dace.bodies import Body
-from cpufree.dace.events import Event, region_of
-from cpufree.dace.points import Output
-from cpufree.dace.protocols import Walks
+from cpufree.dace.lowering.bodies import Body
+from cpufree.dace.lowering.protocols import Walks
+from cpufree.dace.messages.events import Event, region_of
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine
+from cpufree.dace.values.points import Output
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.dace import events, operators, signals
-from cpufree.dace.affine import Affine, affine, plus
-from cpufree.dace.bodies import Body
-from cpufree.dace.points import Output, Range
-from cpufree.dace.protocols import Walks
-from cpufree.dace.wcr import reduction_named
+from cpufree.dace.lowering.bodies import Body
+from cpufree.dace.lowering.protocols import Walks
+from cpufree.dace.messages import events, signals
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine, affine, plus
+from cpufree.dace.values.points import Output, Range
+from cpufree.dace.values.wcr import reduction_named
 
 Along = tuple[Affine, int, int, Any]
 """Of an axis of a part of an array: begin, step, count, and conditions (`Walks.along`)."""

@@ -15,14 +15,15 @@ from dace.sdfg.analysis.schedule_tree import treenodes as tn
 
 from cpufree.compiler import ir
 from cpufree.compiler.passes.rows import scalars_read
-from cpufree.dace import inner, operators, sums, tasklets, wcr
-from cpufree.dace.affine import Affine, Moving, Names, NotAffine, affine
-from cpufree.dace.aliases import value_at
-from cpufree.dace.containers import Containers
-from cpufree.dace.lines import line_of
-from cpufree.dace.points import Index, Output, Point, Range, join, neutral, points
-from cpufree.dace.refusal import Place, shown
-from cpufree.dace.space import Space, known_facts, sum_of
+from cpufree.dace.graph.lines import line_of
+from cpufree.dace.lowering import inner, sums, tasklets
+from cpufree.dace.lowering.aliases import value_at
+from cpufree.dace.lowering.containers import Containers
+from cpufree.dace.values import operators, wcr
+from cpufree.dace.values.affine import Affine, Moving, Names, NotAffine, affine
+from cpufree.dace.values.points import Index, Output, Point, Range, join, neutral, points
+from cpufree.dace.values.refusal import Place, shown
+from cpufree.dace.values.space import Space, known_facts, sum_of
 
 
 class Scope(Protocol):

@@ -13,8 +13,8 @@ from typing import Any
 from cpufree.compiler import ir
 from cpufree.compiler.ranks.routes import ReceiveRoute, SendRoute
 from cpufree.compiler.show import expression
-from cpufree.dace.exchanges import End, Ends
-from cpufree.dace.signals import OneSidedEvent
+from cpufree.dace.messages.exchanges import End, Ends
+from cpufree.dace.messages.signals import OneSidedEvent
 
 Stream = list[tuple[int, End]]
 """Sites and ends, in the order of the program."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.dace import operators
-from cpufree.dace.affine import Affine
-from cpufree.dace.refusal import Place
+from cpufree.dace.values import operators
+from cpufree.dace.values.affine import Affine
+from cpufree.dace.values.refusal import Place
 
 
 @dataclass(frozen=True)
