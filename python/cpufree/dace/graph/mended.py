@@ -16,17 +16,18 @@ def mended() -> Iterator[None]:
     """Have DaCe do what a program says, or refuse it, and leave the current folder alone.
 
     Of `A[::2] += B` it drops the step, and writes into the first points; `A[::2] = A[::2] + B`,
-    which is the same, is right. In `a, b = b, a` it sets a before it reads a, and where a is a
-    whole number it cuts what `a = 0.5` sets. Of `a[:, k : k + 1] + b` it drops the axis of one
-    point, and broadcasts along another one. These are refused. After `b = a` b is a's memory: a
-    number gets its own. Graphs that it finds invalid it saves in the current folder.
+    which is the same, is right. Of `a[:, k : k + 1] + b` it drops the axis of one point, and
+    broadcasts along another one: slices keep their axes. In `a, b = b, a` it sets a before it reads
+    a, and where a is a whole number it cuts what `a = 0.5` sets: these are refused. After `b = a`
+    b is a's memory: a number gets its own. Graphs that it finds invalid it saves in the current
+    folder.
     """
     from dace.frontend.python import memlet_parser
     from dace.frontend.python.newast import ProgramVisitor as Visitor
     from dace.sdfg import SDFG
 
     update, assign = Visitor.visit_AugAssign, Visitor.visit_Assign
-    binary, compare = Visitor.visit_BinOp, Visitor.visit_Compare
+    read = Visitor._add_read_slice
     add, add_update = Visitor._add_assignment, Visitor._add_aug_assignment
 
     def visit_Assign(self: Any, node: ast.Assign) -> Any:
@@ -45,13 +46,9 @@ def mended() -> Iterator[None]:
         made = ast.Assign([node.target], ast.BinOp(value, node.op, node.value))
         return self.visit_Assign(ast.fix_missing_locations(ast.copy_location(made, node)))
 
-    def visit_BinOp(self: Any, node: ast.BinOp) -> Any:
-        _refuse_dropped_axes(self, node, [node.left, node.right])
-        return binary(self, node)
-
-    def visit_Compare(self: Any, node: ast.Compare) -> Any:
-        _refuse_dropped_axes(self, node, [node.left, *node.comparators])
-        return compare(self, node)
+    def _add_read_slice(self: Any, array: str, node: ast.Subscript, expr: Any) -> Any:
+        with _kept_by_squeeze(_axes_of_slices(node.slice, len(expr.subset))):
+            return read(self, array, node, expr)
 
     def _add_assignment(
         self: Any, node: Any, target: Any, operand: Any, op: Any = None, *rest: Any
@@ -66,7 +63,7 @@ def mended() -> Iterator[None]:
         return add_update(self, node, read, target, operand, op, *rest)
 
     with ExitStack() as stack:
-        mine = (visit_Assign, visit_AugAssign, visit_BinOp, visit_Compare)
+        mine = (visit_Assign, visit_AugAssign, _add_read_slice)
         for own in (*mine, _add_assignment, _add_aug_assignment):
             stack.callback(setattr, Visitor, own.__name__, getattr(Visitor, own.__name__))
             setattr(Visitor, own.__name__, own)
@@ -117,40 +114,34 @@ def _give_a_value_of_its_own(visitor: Any, node: ast.Assign) -> None:
     visitor._add_assignment(node, own, true)
 
 
-def _refuse_dropped_axes(visitor: Any, node: ast.AST, operands: list[ast.expr]) -> None:
-    """Refuse operands of which one alone has an axis of one point, as a slice of several axes."""
-    places = [_slices_of_one(operand) for operand in operands]
-    for operand, mine in zip(operands, places, strict=True):
-        others = [
-            p
-            for o, p in zip(operands, places, strict=True)
-            if o is not operand and not isinstance(o, ast.Constant)
-        ]
-        if mine and any(other != mine for other in others):
-            problem = f"DaCe drops the axis of one point of {ast.unparse(operand)}"
-            advice = "index it by a number, and write what is broadcast by rows, in a loop or a map"
-            raise Refused(visitor, node, problem, advice)
+@contextmanager
+def _kept_by_squeeze(axes: list[int]) -> Iterator[None]:
+    """Have parts of arrays that are read keep these axes, even of one point."""
+    from dace.subsets import Range
+
+    squeeze = Range.squeeze
+
+    def kept(self: Any, ignore_indices: Any = None, offset: bool = True) -> list[int]:
+        own = [i for i in range(len(self)) if i not in (ignore_indices or [])]
+        found: list[int] = squeeze(self, [*(ignore_indices or []), *(own[a] for a in axes)], offset)
+        return found
+
+    Range.squeeze = kept
+    try:
+        yield
+    finally:
+        Range.squeeze = squeeze
 
 
-def _slices_of_one(operand: ast.expr) -> list[int]:
-    """Return the axes along which a part of an array is a slice k : k + 1."""
-    if not (isinstance(operand, ast.Subscript) and isinstance(operand.slice, ast.Tuple)):
-        return []
-    return [axis for axis, part in enumerate(operand.slice.elts) if _is_of_one(part)]
-
-
-def _is_of_one(part: ast.expr) -> bool:
-    if not (isinstance(part, ast.Slice) and part.upper is not None and part.step is None):
-        return False
-    lower, upper = part.lower or ast.Constant(0), part.upper
-    numbers = [n.value for n in (lower, upper) if isinstance(n, ast.Constant)]
-    if len(numbers) == 2:
-        return numbers[1] == _after(numbers[0])
-    return ast.unparse(upper) == f"{ast.unparse(lower)} + 1"
-
-
-def _after(number: object) -> object:
-    return number + 1 if isinstance(number, int) else None
+def _axes_of_slices(index: ast.expr, axes: int) -> list[int]:
+    """Return the axes of an array that an index keeps, as slices do and numbers do not."""
+    items = index.elts if isinstance(index, ast.Tuple) else [index]
+    items = [i for i in items if not (isinstance(i, ast.Constant) and i.value is None)]
+    dots = [k for k, i in enumerate(items) if isinstance(i, ast.Constant) and i.value is ...]
+    at = dots[0] if dots else len(items)
+    whole = [ast.Slice()] * (axes - len(items) + len(dots))
+    filled = [*items[:at], *whole, *items[at + 1 :]]
+    return [axis for axis, item in enumerate(filled) if isinstance(item, ast.Slice)]
 
 
 def _refuse_cut(visitor: Any, node: ast.AST, target: Any, operand: Any, op: str | None) -> None:
