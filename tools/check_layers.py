@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
-# Room -> what its files may include besides the room itself and base (which everybody may).
+# Room -> what its files may include besides the room itself and base (which all may).
 # An entry that ends in .hpp allows that one file.
 CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),
@@ -74,7 +74,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
 # Engines have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = {"engines", "nics"}
 
-# Python rooms: a package, or a module with a row of its own. Everybody may import PYTHON_BASE.
+# Python rooms: a package, or a module with a row of its own. All may import PYTHON_BASE.
 PYTHON_BASE = {
     "options",
     "model_options",

@@ -8,10 +8,10 @@
 //
 // Re-arm. The first trigger of epoch e finds the word at an earlier epoch, waits until epoch
 // e - kWindow is over (`done`), and swaps the word for (e << 32) + 1. Epochs are over in order: all
-// of the word's earlier ones are, so nobody counts on what was there. A trigger of a later epoch
-// than e cannot have been there before: it waits for e to be over. Hence a word that is ahead of a
-// trigger proves that the trigger's epoch is over: it is stray. What a word counts changes by one
-// atomic swap that names both epoch and count, so that no trigger counts for another epoch, and
+// of the word's earlier ones are, so no trigger relies on what was there. A trigger of a later
+// epoch than e cannot have been there before: it waits for e to be over. Hence a word that is ahead
+// of a trigger proves that the trigger's epoch is over: it is stray. What a word counts changes by
+// one atomic swap that names both epoch and count, so that no trigger counts for another epoch, and
 // none is lost: who swaps the word of an epoch away sees how often it was triggered in all.
 //
 // Visibility: as with packets (triggered.hpp). A thread that triggers has published after its

@@ -162,7 +162,7 @@ class TriggeredJacobi {
     return true;
   }
 
-  // What is under way when a kernel ends may be read by nobody: the caller may then free it.
+  // Memory that puts still write when a kernel ends must not be read: the caller may then free it.
   CPUFREE_KERNEL_FN bool leave_when_sent() {
     for (int side = 0; side < 2; ++side)
       if (args_.iterations > 0 && has_[side] && by_trigger(side) &&

@@ -85,7 +85,7 @@ struct BlockReport {
 };
 
 // A wait outlasted its bound: all PEs have left their kernels. The message says who waited for
-// whom, and whom everybody waited for in the end.
+// whom, and whom all waited for in the end.
 class WaitTimeout : public EngineError {
  public:
   explicit WaitTimeout(std::vector<BlockReport> blocks);

@@ -230,7 +230,7 @@ def for_worker() -> dict[str, str]:
     """Return the environment for a benchmark's worker: this process's, and what is preset.
 
     A kernel that spins must not wait for the loading of another; JAX must leave GPU memory to the
-    others; mpirun runs as whoever has started the benchmark.
+    others; mpirun runs as the user that has started the benchmark.
     """
     presets = {
         "CUDA_MODULE_LOADING": "EAGER",

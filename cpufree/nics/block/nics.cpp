@@ -61,7 +61,7 @@ class BlockUnit {
     shared.pes = board_.pes;
     for (int k = 0; k < board_.pes; ++k) shared.heaps[k] = config_.nics.heaps[k];
     shared.leave = leave_.data();
-    shared.host_leave = ending_.data() + 1;  // nobody writes it: `ending` is another word
+    shared.host_leave = ending_.data() + 1;  // never written: `ending` is another word
     shared.records = records_.data();
     shared.wait_limit_ns = static_cast<std::uint64_t>(config_.nics.wait_limit.count());
     BlockNicArgs args;

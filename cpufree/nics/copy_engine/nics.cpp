@@ -199,7 +199,7 @@ class EngineUnit {
       report.waiting.push_back(
           {place_.pe, {operation, epoch}, seen, own ? line->threshold(epoch) : 0, own});
     }
-    // Its word is still at an epoch before: nobody has triggered it.
+    // Its word is still at an epoch before: it has not been triggered.
     if (posted && !listed)
       report.waiting.push_back({place_.pe, {operation, over}, 0, line->threshold(over), true});
   }

@@ -1,8 +1,8 @@
 // Triggered operations by the copy engines: streams of the host that wait for a counter.
 //
 // Each operation has a stream, on which the host queues ahead, epoch by epoch: wait until the word
-// of the epoch has its triggers; copy; write the signal; write `done`. Nobody runs on a GPU and the
-// host is on no path: it only keeps streams supplied.
+// of the epoch has its triggers; copy; write the signal; write `done`. Nothing runs on a GPU and
+// the host is on no path: it only keeps streams supplied.
 //
 // Why no stream waits for another one's operation: there are fewer of them than connections from
 // the host to a device (CUDA_DEVICE_MAX_CONNECTIONS, which must be set to kConnections before the

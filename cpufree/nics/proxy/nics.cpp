@@ -67,7 +67,7 @@ class ProxyPort : public HostPort {
 
 struct StreamMover {
   static constexpr bool signals = false;
-  std::vector<Firing>* firings = nullptr;  // null: nobody asks
+  std::vector<Firing>* firings = nullptr;  // null: not recorded
   std::int64_t begun = 0;
 
   void put(ProxyPort& port, std::byte* to, int pe, const std::byte* from, std::uint64_t bytes) {

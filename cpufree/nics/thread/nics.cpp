@@ -17,7 +17,7 @@ std::int64_t now() { return static_cast<std::int64_t>(HostPort::now()); }
 
 struct CopyMover {
   static constexpr bool signals = false;
-  std::vector<Firing>* firings = nullptr;  // null: nobody asks
+  std::vector<Firing>* firings = nullptr;  // null: not recorded
   std::int64_t begun = 0;
 
   void put(HostPort& port, std::byte* to, int pe, const std::byte* from, std::uint64_t bytes) {

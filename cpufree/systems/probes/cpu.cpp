@@ -21,7 +21,7 @@ namespace cpufree {
 namespace {
 
 // Looks before a thread that waits lets others run: some 50 µs, longer than any message that
-// nobody is in the way of; where threads take turns on the cores, hardly any.
+// have cores to themselves; where threads take turns on the cores, hardly any.
 constexpr std::uint32_t kSpins = 2000;
 constexpr std::uint32_t kSpinsInTurn = 16;
 

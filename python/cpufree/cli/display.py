@@ -34,7 +34,7 @@ class ReportConsole(Console):
 
 
 def drop(stream: IO[str]) -> None:
-    """Let what is still to be printed go nowhere, for nobody reads it any more."""
+    """Discard what is still to be printed: the reader has gone."""
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 

@@ -66,8 +66,8 @@ class BlockProgram:
 
         Raises InvalidInputError where a place belongs to another domain or to a buffer that has
         been freed, or a PE does not exist. `Domain.run` compares places with the operation if that
-        has been posted, `Domain.put` if it is posted later; what nobody has compared the NIC does,
-        and a TriggerError says so when the domain ends.
+        has been posted, `Domain.put` if it is posted later; the NIC compares the rest, and a
+        TriggerError reports it when the domain ends.
         """
         who = f"trigger of tag {tag}, epoch {epoch}"
         places = [

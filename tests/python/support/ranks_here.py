@@ -32,7 +32,7 @@ class Ended:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -8,7 +8,7 @@
 //
 // Write after read. A round has a barrier before it begins, to which a thread comes when its
 // streams have ended all of the round before and its tiles have been cleared for this one. So who
-// puts into a tile, or gets it, in a round finds nobody who still reads it in the one before; and a
+// puts into a tile, or gets it, in a round finds that the reads of the one before are over; and a
 // tile that has not come is one of zeros, which the check of the product finds.
 #include "cpufree/systems/probes/gpu/host_product.hpp"
 

@@ -216,7 +216,7 @@ class _Adder:
         walk.stages.add([Output(at.field, at.index, value, self.place, ranges=ranges)])
 
     def _barrier(self) -> None:
-        """Nobody can tell a barrier from none: messages order all that ranks see."""
+        """A barrier changes nothing that ranks can observe: messages order all that they see."""
 
     def _rank(self) -> None:
         (target,) = self.outputs.values()

@@ -51,7 +51,7 @@ def routes(
 
 
 def _one_sided(end: End) -> SendRoute:
-    """Return the route of a put or get; of a message one to nobody, until its pair is found."""
+    """Return the route of a put or get; a message has no target until its pair is found."""
     event = end.event
     if isinstance(event, OneSidedEvent):
         return SendRoute(event.peer, -1, event.there)
