@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cpufree._triggered import Domain
     from cpufree._triggered_gpu import Domain as GpuDomain
 
-# As in cpufree/systems/triggered/domain.hpp.
+# As in cpufree/triggered/domain.hpp.
 _STORE, _COPY, _ADD, _TRIGGER, _WAIT_DONE, _WAIT_SIGNAL, _NEXT_ARRIVAL = range(7)
 _COLUMNS = 15
 FIELDS = ("source", "target", "pe")  # that dynamic triggers supply

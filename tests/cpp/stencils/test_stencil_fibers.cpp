@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cpufree/engines/cpu_fibers/port.hpp"
+#include "cpufree/stencils/host/host_stencil.hpp"
 #include "cpufree/stencils/jacobi.hpp"
-#include "cpufree/systems/stencil/host_stencil.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 
