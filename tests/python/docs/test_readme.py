@@ -142,6 +142,10 @@ def test_pages_are_reached_from_the_readme() -> None:
         assert re.search(rf"^{page.stem}$", index, re.M) or page.stem == "index", page.name
     for page in ROOT.glob("docs/design/*.md"):
         assert f"]({page.name})" in design or page.stem == "index", page.name
+    for folder in ("tutorials", "examples"):
+        listed = (ROOT / "docs" / folder / "index.md").read_text()
+        for page in ROOT.glob(f"docs/{folder}/*.md"):
+            assert f"]({page.name})" in listed or page.stem == "index", page.name
 
 
 def test_times_of_the_page_on_gpus_are_those_of_the_records() -> None:
