@@ -81,6 +81,15 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert re.search(rf"cpufree\.(errors\.)?{name}\b", text), name
 
 
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_column_of_a_table_has_a_heading(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for heads in re.findall(r"^\|(.*)\|\n\|[-:| ]+\|$", text, re.MULTILINE):
+        assert all(head.strip() for head in heads.split("|")), heads
+
+
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
 def test_kernel_of_the_page_runs(tmp_path: Path) -> None:
     text = (ROOT / "docs/own-kernel.md").read_text(encoding="utf-8")
