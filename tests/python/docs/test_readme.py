@@ -142,7 +142,7 @@ def test_pages_are_reached_from_the_readme() -> None:
         assert re.search(rf"^{page.stem}$", index, re.M) or page.stem == "index", page.name
     for page in ROOT.glob("docs/design/*.md"):
         assert f"]({page.name})" in design or page.stem == "index", page.name
-    for folder in ("tutorials", "examples"):
+    for folder in ("tutorials", "examples", "reference"):
         listed = (ROOT / "docs" / folder / "index.md").read_text()
         for page in ROOT.glob(f"docs/{folder}/*.md"):
             assert f"]({page.name})" in listed or page.stem == "index", page.name
