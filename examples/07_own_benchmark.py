@@ -1,5 +1,5 @@
 # %% [markdown]
-# # A benchmark of one's own
+# # A benchmark of your own
 #
 # `cpufree bench cg` measures solvers on any matrix: everybody gets the same arrays, solves are
 # interleaved in random order, and each answer is checked. Here: a matrix of our own, against SciPy.
