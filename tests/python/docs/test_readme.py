@@ -66,7 +66,7 @@ def test_demo_is_the_command_the_readme_shows() -> None:
     demo = re.search(r"^DEMO \?= (\S+)$", (ROOT / "Makefile").read_text(), re.M)
     assert demo
     shown = demo_words()
-    assert shown == ["cpufree", "solve", demo[1], "--pes", "4", "--plot", "convergence.png"]
+    assert shown == ["cpufree", "solve", demo[1], "--plot", "convergence.png"]
     name, params = parse_spec(demo[1])
     assert name in cpufree.generate.names()
     assert params
