@@ -105,6 +105,7 @@ lint-layers: install $(VENV)/.dependencies
 	python -m tools.results.triggered --check
 	python -m tools.simulate_tables --check
 	python -m tools.page_figures --check
+	python -m tools.example_pages --check
 # COMMITS=N: only the headers that the last N commits have changed.
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS) $(if $(COMMITS),--commits $(COMMITS))

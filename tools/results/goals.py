@@ -166,7 +166,7 @@ def tables() -> list[tuple[str, str]]:
         "Stencils": _stencils(),
         "Several processes": _processes(),
     }
-    heads = ["what", "aim", "reached", ""]
+    heads = ["what", "aim", "reached", "verdict"]
     return [(title, _left(heads, [g.cells() for g in goals])) for title, goals in parts.items()]
 
 
