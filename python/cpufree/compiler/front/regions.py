@@ -8,7 +8,7 @@ again, with variables for more numbers, and fewer names, until nothing changes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
@@ -267,10 +267,21 @@ def assigned(body: list[ast.stmt]) -> list[str]:
     found = (
         n.id
         for statement in body
-        for n in ast.walk(statement)
+        for n in _outside_comprehensions(statement)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     )
     return list(dict.fromkeys(found))
+
+
+def _outside_comprehensions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree but the names that comprehensions have for themselves."""
+    yield node
+    for field, child in ast.iter_fields(node):
+        if isinstance(node, ast.comprehension) and field == "target":
+            continue
+        for part in child if isinstance(child, list) else [child]:
+            if isinstance(part, ast.AST):
+                yield from _outside_comprehensions(part)
 
 
 def _stores(node: ast.AST, name: str) -> bool:

@@ -157,8 +157,9 @@ def whole(f: ir.Field) -> ArrayValue:
     """Return a field as an array, with its axes in the order that the program knows."""
     dims = len(f.shape)
     order = [f.axis, *(k for k in range(dims) if k != f.axis)]
-    axes = tuple(ir.Axis(k) for k in order)
-    shape = tuple(f.shape[order.index(k)] for k in range(dims))
+    first, *others = order
+    axes = (ir.Axis(first, step=f.apart), *map(ir.Axis, others))
+    shape = tuple(f.given_shape[order.index(k)] for k in range(dims))
     return ArrayValue(ir.Read(f.name, axes, f.type), shape, f.type, True)
 
 
