@@ -12,6 +12,7 @@ from any_program_chosen import write_chosen
 from any_program_errors import write_errors
 from any_program_fewer import write_fewer
 from any_program_fields import write_fields
+from any_program_grids import write_grids
 from any_program_helpers import write_helpers
 from any_program_names import write_names
 from any_program_odd import write_odd
@@ -34,6 +35,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "chosen": write_chosen,
     "fewer": write_fewer,
     "fields": write_fields,
+    "grids": write_grids,
     "turns": write_turns,
     "helpers": write_helpers,
     "returns": write_returns,
