@@ -316,7 +316,7 @@ class Builder(Variables):
         if isinstance(value, TupleValue):
             items = tuple(self.kept(node, item, name) for item in value.items)
             same = all(map(operator.is_, items, value.items))
-            return value if same else TupleValue(items, value.is_list)
+            return value if same else replace(value, items=items)
         if isinstance(value, ArrayValue) and not value.is_view:
             return self.materialise(node, name, value)
         if isinstance(value, Host) and value.is_own and isinstance(value.value, np.ndarray):

@@ -13,7 +13,8 @@ from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.call import Call
 from cpufree.compiler.front.protocols import Evaluates, Lowers
-from cpufree.compiler.front.values import ArrayValue, Host, Scope, TupleValue, Value
+from cpufree.compiler.front.regions import grown_list
+from cpufree.compiler.front.values import Host, Scope, TupleValue, Value
 
 MOST_ITEMS = 64
 """That a loop goes over which is written out."""
@@ -117,17 +118,16 @@ def grown(lowering: Lowers, node: ast.Call) -> bool:
     A list is a value here, so its name gets another one. That is the same as long as nothing else
     shows the list.
     """
-    f = node.func
-    if not (isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name)):
+    name = grown_list(node)
+    old = lowering.scope.names.get(name)
+    if not (isinstance(old, TupleValue) and old.is_list and isinstance(node.func, ast.Attribute)):
         return False
-    old = lowering.scope.names.get(f.value.id)
-    if not (isinstance(old, TupleValue) and old.is_list) or f.attr not in ("append", "extend"):
-        return False
+    how = node.func.attr
     if len(node.args) != 1 or node.keywords:
-        lowering.builder.fail(node, f"{f.attr} takes one argument", "give one")
+        lowering.builder.fail(node, f"{how} takes one argument", "give one")
     given = lowering.kept(node, lowering.eval(node.args[0]), "item")
-    more = [given] if f.attr == "append" else items_of(lowering.builder, node, given)
-    grow(lowering, node, f.value.id, old, more)
+    more = [given] if how == "append" else items_of(lowering.builder, node, given)
+    grow(lowering, node, name, old, more)
     return True
 
 
@@ -138,17 +138,16 @@ def grow(lowering: Lowers, node: ast.AST, name: str, old: TupleValue, more: list
         shown += [v for k, v in scope.names.items() if k != name or scope is not lowering.scope]
     if lowering.scope.names.get(name) is not old or any(_shows(value, old) for value in shown):
         _refuse(lowering, node, f"{name} grows, which another name, a loop or the caller shows")
-    if not all(isinstance(leaf, Host | ArrayValue) for leaf in values.leaves(old)):
-        _refuse(lowering, node, f"{name} grows, and has numbers of the run")
     if len(old.items) + len(more) > MOST_ITEMS:
         _refuse(lowering, node, f"{name} gets more than {MOST_ITEMS} items")
-    lowering.scope.names[name] = TupleValue((*old.items, *more), True)
+    lowering.scope.names[name] = replace(old, items=(*old.items, *more))
 
 
 def _shows(value: Value, part: TupleValue) -> bool:
-    if value is part:
-        return True
-    return isinstance(value, TupleValue) and any(_shows(item, part) for item in value.items)
+    if not isinstance(value, TupleValue):
+        return False
+    same = value.made is part.made or value.made is None or part.made is None
+    return (value.is_list and same) or any(_shows(item, part) for item in value.items)
 
 
 def _refuse(lowering: Lowers, node: ast.AST, problem: str) -> NoReturn:

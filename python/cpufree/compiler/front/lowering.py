@@ -105,7 +105,7 @@ class _Lowering:
     def run(self, arguments: Mapping[str, Any]) -> Lowered:
         source, b = self.builder.source, self.builder
         body = self._body(source)
-        scope = Scope(frozenset(regions.assigned(body)))
+        scope = Scope(frozenset(regions.assigned(body, and_grown=False)))
         for name, value in arguments.items():
             if _is_array(value):
                 kind = value.dtype.name
@@ -348,7 +348,7 @@ class _Lowering:
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         body = self._body(program.source)
-        inner = Scope(frozenset(regions.assigned(body)))
+        inner = Scope(frozenset(regions.assigned(body, and_grown=False)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
             if parameter.kind is parameter.VAR_POSITIONAL:

@@ -262,15 +262,24 @@ class State:
             frame.turns, frame.exits = list(turns), list(exits)
 
 
-def assigned(body: list[ast.stmt]) -> list[str]:
-    """Return the names that statements assign, in order."""
-    found = (
-        n.id
-        for statement in body
-        for n in _outside_comprehensions(statement)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
+def assigned(body: list[ast.stmt], and_grown: bool = True) -> list[str]:
+    """Return the names that statements assign, in order; with those of lists that grow."""
+    found = []
+    for statement in body:
+        for n in _outside_comprehensions(statement):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                found.append(n.id)
+            elif and_grown and isinstance(n, ast.Expr) and (name := grown_list(n.value)):
+                found.append(name)
     return list(dict.fromkeys(found))
+
+
+def grown_list(node: ast.expr) -> str:
+    """Return the name of `name.append(...)` and `name.extend(...)`, "" of others."""
+    f = node.func if isinstance(node, ast.Call) else None
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.value.id if f.attr in ("append", "extend") else ""
+    return ""
 
 
 def _outside_comprehensions(node: ast.AST) -> Iterator[ast.AST]:

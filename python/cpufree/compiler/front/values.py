@@ -65,6 +65,8 @@ class TupleValue:
 
     items: tuple[Value, ...]
     is_list: bool = False
+    made: object = field(default_factory=object)
+    """Of a list which one it is, whatever is in it; None: it may be any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def unpacked(value: Value) -> Value:
         items = tuple(unpacked(Host(v, value.literal, text)) for v in value.value)
         return TupleValue(items, isinstance(value.value, list))
     if isinstance(value, TupleValue):
-        return TupleValue(tuple(map(unpacked, value.items)), value.is_list)
+        return replace(value, items=tuple(map(unpacked, value.items)))
     return value
 
 
@@ -119,9 +121,10 @@ def leaves(value: Value) -> list[Value]:
 
 
 def with_leaves(value: Value, new: Iterator[Value]) -> Value:
-    """Return a value of the same form with other leaves."""
+    """Return a value of the same form with other leaves, where ways of the run meet."""
     if isinstance(value, TupleValue):
-        return TupleValue(tuple(with_leaves(i, new) for i in value.items), value.is_list)
+        items = tuple(with_leaves(i, new) for i in value.items)
+        return TupleValue(items, value.is_list, made=None)
     return next(new)
 
 
