@@ -166,7 +166,7 @@ wheel-gpu: kernels
 	    --wheel-dir dist build/wheel/*.whl
 
 bench-cpu: install
-	python bench/cpu.py
+	python bench/cpu.py --out bench-cpu.jsonl
 bench-gpu: install
 	cpufree bench cg suite:paper18-small --engine cuda_p2p --pc jacobi --out bench-cg-gpu.jsonl
 	cpufree bench report bench-cg-gpu.jsonl --out bench-cg-gpu
