@@ -15,7 +15,7 @@
 #   kernels    the ways of a stencil one by one: OUT/run_stencils-<PES>x.txt (needs make gpu)
 #   nvshmem    one process for each GPU: OUT/nvshmem-<PES>x.json
 #   model      the communication model: OUT/model-<PES>x
-#   programs   compiled programs, against host-driven ones: OUT/programs-<PES>x
+#   programs   compiled programs, against host-driven ones: OUT/programs-<PES>x.jsonl
 #   dace       DaCe's distributed programs; CASES as bench/gpu_dace.sh wants it: OUT/dace-<PES>x
 #   time       time to solution, "auto" against the best choice: OUT/time-<PES>x
 #   triggered  triggered operations: messages from each GPU to the next, all-reduces and Jacobi over
@@ -88,8 +88,9 @@ kernels() {
 }
 model() { limited "$root/bench/model_gpu.sh" "$out/model-${most}x"; }
 programs() {
-    GPUS=$pes PROGRAMS=${PROGRAMS:-jacobi_2d,heat_3d,acoustic,cavity_flow} \
-        limited "$root/bench/gpu_programs.sh" "$out/programs-${most}x" "$part"
+    local of=${PROGRAMS:-jacobi_2d,heat_3d,acoustic,cavity_flow}
+    limited python3 "$root/bench/programs.py" --pes ${pes//,/ } --program ${of//,/ } --seconds "$part" \
+        --out "$out/programs-${most}x.jsonl"
 }
 dace() {
     [ -n "${CASES:-}" ] || { echo "records: let CASES name a folder of bench/dace_cases.py" >&2; return 1; }

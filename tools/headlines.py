@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import runpy
 from statistics import median
 
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.time.tables import collect
 from tools.page_tables import markdown
+from tools.results import programs
 from tools.results import solver_tables as cg
-from tools.results.records import FOLDER, ROOT, json_lines, origin
+from tools.results.records import FOLDER, origin
 from tools.results.time import lines_of
 
 CPU = "cpu-2026-11-21.json"
 SCRIPT = "time-2x-2026-11-26/text.jsonl"
-PROGRAMS = "programs-2x-2026-11-26-later.jsonl"
+GPU_PROGRAMS = "programs-2x-2026-11-26-later.jsonl", "programs-4x-2026-11-26.jsonl"
 
 
 def table() -> str:
@@ -71,14 +71,14 @@ def _iteration() -> tuple[str, ...]:
 
 
 def _programs() -> tuple[str, ...]:
-    head, *found = json_lines(PROGRAMS)
-    tables = runpy.run_path(str(ROOT / "bench/gpu_program_tables.py"))
-    large = tables["programs_of"](found, tables["CLASSES"]["large"])
-    ratios = [ratio for one in large if (ratio := tables["over_rivals"](one))]
+    record = GPU_PROGRAMS[0]
+    head, *found = programs.read(record)
+    large = programs.programs_of(found, programs.CLASSES["large"])
+    ratios = [ratio for one in large if (ratio := programs.over_rivals(one))]
     return (
         f"A call of a NumPy-style program on a grid, {len(ratios)} programs at 4096² and 384³",
         "the best of CuPy and JAX",
         f"{geometric_mean(ratios):.2f}× ({min(ratios):.2f} at worst)",
         f"1 {head['gpus'][0].replace('NVIDIA ', '')}",
-        f"`bench/gpu_programs.sh OUT`, [record](bench/results/{PROGRAMS})",
+        f"`python bench/programs.py`, [record](bench/results/{record})",
     )

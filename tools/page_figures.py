@@ -10,6 +10,7 @@ import statistics
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.noise import geometric_mean
@@ -18,7 +19,8 @@ from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
 from tools import headlines
-from tools.page_tables import markdown, run
+from tools.page_tables import Tables, markdown, run
+from tools.results import programs
 from tools.results import solver_tables as cg
 from tools.results.records import FOLDER, ROOT, json_lines, solver_record
 
@@ -224,14 +226,19 @@ def kernel_times() -> str:
     )
 
 
-PAGES = {
+PAGES: dict[Path, Tables] = {
     ROOT / "README.md": lambda: {"headlines": headlines.table()},
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
     ROOT / "docs/design/kernel-compilation.md": lambda: {
         "builds": builds("../../bench/results/"),
         "kernels": kernel_times(),
     },
-    ROOT / "docs/compiler.md": lambda: {"programs on CPUs": cpu_programs()},
+    ROOT / "docs/compiler.md": lambda: {
+        "programs on CPUs": cpu_programs(),
+        ("<!-- figures of compiled programs -->", "<!-- end of figures -->"): (
+            f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
+        ),
+    },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
         "one way, two H100": one_way(*TWO, TWO_WAYS),

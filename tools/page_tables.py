@@ -7,8 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
-Tables = Callable[[], Mapping[str, str]]
+Place: TypeAlias = "str | tuple[str, str]"
+Tables: TypeAlias = Callable[[], Mapping[Any, str]]
 
 
 def marks(name: str) -> tuple[str, str]:
@@ -22,14 +24,16 @@ def markdown(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def with_tables(text: str, tables: Mapping[str, str]) -> str:
+def with_tables(text: str, tables: Mapping[Place, str]) -> str:
     """Return the text of a page with its tables as they are to be.
+
+    Each has a name, or the two marks between which it stands.
 
     Raises:
         ValueError: a table has no place in it.
     """
     for name, table in tables.items():
-        begin, end = marks(name)
+        begin, end = marks(name) if isinstance(name, str) else name
         places = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, re.DOTALL)
         if len(places) != 1:
             raise ValueError(f"table '{name}' has {len(places)} places in the page, not one")

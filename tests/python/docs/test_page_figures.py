@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
 from pathlib import Path
 
-import bench_script
 import pytest
 
 from tools.page_figures import PAGES
 from tools.page_tables import marks, run, with_tables
-from tools.results.records import FOLDER, ROOT
+from tools.results import programs
 
 
-def test_the_tables_of_compiled_programs_are_what_the_records_say(tmp_path: Path) -> None:
-    tables = bench_script.load("gpu_program_tables")
-    written = (ROOT / "docs/compiler.md").read_text(encoding="utf-8")
-    inside = written.partition(tables.BEGIN)[2].partition(tables.END)[0]
-    names = dict.fromkeys(re.findall(r"bench/results/(programs-[\w-]+\.jsonl)", inside))
-    records = {
-        name: [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
-        for name in names
-    }
-    page = tmp_path / "compiler.md"
-    shutil.copyfile(ROOT / "docs/compiler.md", page)
-    tables.write_page(page, tables.page(records))
-    assert page.read_text(encoding="utf-8") == written
+def test_a_declared_record_has_the_tables_of_older_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def line(kind: str, n: int, pes: int, **more: object) -> dict[str, object]:
+        of = {"program": "life", "n": n, "type": "float64", "pes": pes}
+        return {"kind": kind, "case": f"life {n} on {pes}", **of, **more}
+
+    head = {"kind": "header", "machine": {"gpus": "2 × H200"}, "configuration": {"gpus": [0, 1]}}
+    lines = [head]
+    for pes, seconds in ((1, 3e-6), (2, 2e-6)):
+        lines.append(line("problem", 1024, pes, points=1024, step_count=10))
+        for name, factor in (("cpufree", 1), ("host-driven", 2), ("jax", 4))[: 4 - pes]:
+            times = {"seconds": factor * seconds, "kernel": factor * seconds, "on_chip": True}
+            lines.append(line("measurement", 1024, pes, contender=name, round=0, **times))
+    monkeypatch.setattr(programs, "json_lines", lambda name: lines)
+    rows = [row for row in programs.text_of("new.jsonl").splitlines() if row.startswith("| life")]
+    assert rows == ["| life 1024² | 3 \\* | 6 | 2 \\* | 4 |  | 12 | 4.00 |"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

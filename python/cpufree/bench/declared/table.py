@@ -11,6 +11,8 @@ from cpufree.bench.declared.declaration import UNITS, Bench
 from cpufree.bench.declared.measure import measurements
 
 Row = tuple[str, ...]
+TIMES = ("kernel", "set_up", "setup_seconds")
+"""What calls return that is in seconds, and shown in the unit of the benchmark."""
 
 
 def heads(bench: Bench) -> Row:
@@ -29,7 +31,7 @@ def rows(bench: Bench, lines: Sequence[Line]) -> list[Row]:
             s = Spread.of(seconds)
             cells = [case, name, f"{s.median * scale:.4g}"]
             cells.append(f"{s.low * scale:.4g}–{s.high * scale:.4g}")
-            cells += [_shown(measured, key) for key in bench.shown]
+            cells += [_shown(measured, key, scale) for key in bench.shown]
             if ours and name not in (bench.ours, *bench.apart):
                 cells += [f"{s.median / median(ours):.2f}", compare(ours, seconds)]
             elif bench.ours:
@@ -38,8 +40,10 @@ def rows(bench: Bench, lines: Sequence[Line]) -> list[Row]:
     return found
 
 
-def _shown(measured: Sequence[Line], key: str) -> str:
+def _shown(measured: Sequence[Line], key: str, scale: float) -> str:
     values = [line[key] for line in measured if line.get(key) is not None]
+    if key in TIMES:
+        values = [one * scale for one in values]
     if values and all(isinstance(one, (int, float)) for one in values):
         return f"{median(values):.4g}"
     return ", ".join(dict.fromkeys(map(str, values)))

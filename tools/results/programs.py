@@ -1,20 +1,18 @@
-"""Tables of what bench/gpu_programs.py has measured, as docs/compiler.md has them.
-
-Usage: python bench/gpu_program_tables.py FILE.jsonl [MORE.jsonl] [--page docs/compiler.md]
+"""Tables of compiled programs on GPUs (docs/compiler.md), from records of bench/programs.py.
 
 Of the first record all tables are made, of others those of more than two GPUs.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 import statistics
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from cpufree.bench.core.noise import geometric_mean
+from cpufree.bench.core.records import Line
+from cpufree.bench.declared.measure import measurements
+from tools.results.records import json_lines
 
 Record = dict[str, Any]
 CLASSES = {"small": (1024, 128), "least": (256, 64), "large": (4096, 384)}
@@ -26,6 +24,42 @@ _HEAD = (
     "| program | one GPU | host-driven | two GPUs | host-driven | CuPy | JAX | over the best |",
     "| --- | --- | --- | --- | --- | --- | --- | --- |",
 )
+
+
+def read(name: str) -> list[Record]:
+    """Return what a record says of each program and size, its header first."""
+    head, *lines = json_lines(name)
+    if head["kind"] != "header":
+        return [head, *lines]  # of the time before there were declarations
+    kind = head["machine"]["gpus"].partition(" × ")[2]
+    head["gpus"] = [kind] * len(head["configuration"]["gpus"])
+    return [head, *_by_program(lines)]
+
+
+KEYS = {"cpufree": "ours", "host-driven": "hosted", "hand-written": "hand"}
+
+
+def _by_program(lines: Sequence[Line]) -> Iterator[Record]:
+    """Yield the medians of a declared benchmark, all numbers of GPUs of a program together."""
+    problems = {line["case"]: line for line in lines if line["kind"] == "problem"}
+    found: dict[tuple[str, str, str], Record] = {}
+    for case, of in measurements(lines):
+        p = problems[case]
+        key = p["program"], p["n"], p["type"]
+        kind = "jacobi" if p["program"] in ("jacobi", "jacobi_3d") else "program"
+        row = {"kind": kind, "program": key[0], "n": p["points"], "type": key[2], "rivals": {}}
+        row = found.setdefault(key, {**row, "steps": p["step_count"]})
+        for name, measured in of.items():
+            times = {
+                what: p["step_count"] * statistics.median(line[what] for line in measured)
+                for what in ("seconds", "kernel")
+                if what in measured[0]
+            }
+            if name in KEYS:
+                row[f"{KEYS[name]}_{p['pes']}"] = {**measured[0], **times}
+            else:
+                row["rivals"][name] = times["seconds"]
+    yield from found.values()
 
 
 def microseconds(record: Record, key: str, what: str) -> float | None:
@@ -68,32 +102,6 @@ def over_hand(record: Record, pes: int) -> float | None:
     mine = microseconds(record, f"ours_{pes}", "kernel of a call")
     other = microseconds(record, f"hand_{pes}", "kernel")
     return mine / other if mine and other else None
-
-
-def summary(found: list[Record]) -> Iterator[str]:
-    """Yield what the targets are about: geometric means, and the worst."""
-    groups = {"small and least": (*CLASSES["small"], *CLASSES["least"]), **CLASSES}
-    for name, sizes in groups.items():
-        records = programs_of(found, sizes)
-        yield from _mean(f"{name}: best of CuPy and JAX / ours", map(over_rivals, records))
-        for pes in (1, 2, 4, 8):
-            ratios = (over_hosted(r, pes) for r in records)
-            yield from _mean(f"{name}, {pes} GPU: host-driven / ours", ratios)
-    for r in found:
-        if r["kind"] == "jacobi":
-            for pes in (1, 2, 4, 8):
-                ratio, hosted = over_hand(r, pes), over_hosted(r, pes)
-                if ratio is not None:
-                    what = f"{r['program']} {r['n']} {r['type']}, {pes} GPU"
-                    beside = "" if hosted is None else f", host-driven / ours {hosted:.2f}"
-                    yield f"{what}: {ratio:.2f} x the hand-written's time{beside}"
-
-
-def _mean(what: str, ratios: Iterable[float | None]) -> Iterator[str]:
-    known = [r for r in ratios if r is not None]
-    if known:
-        mean = math.exp(statistics.fmean(map(math.log, known)))
-        yield f"{what}: {mean:.2f} (geometric mean of {len(known)}), least {min(known):.2f}"
 
 
 def table(records: list[Record]) -> Iterator[str]:
@@ -163,8 +171,12 @@ def jacobi_table(found: list[Record]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
-def page(records: dict[str, list[Record]]) -> Iterator[str]:
-    """Yield what docs/compiler.md says of records, by their names."""
+def text_of(*names: str) -> str:
+    """Return what docs/compiler.md says of records."""
+    return "\n".join(_lines({name: read(name) for name in names})).strip()
+
+
+def _lines(records: dict[str, list[Record]]) -> Iterator[str]:
     (name, found), *others = records.items()
     gpus = found[0].get("gpus", ["?"])
     start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
@@ -233,44 +245,7 @@ def _goals(found: list[Record]) -> Iterator[str]:
 def _goal(what: str, ratios: list[float | None], goal: str) -> Iterator[str]:
     known = [r for r in ratios if r is not None]
     if known:
-        mean = math.exp(statistics.fmean(map(math.log, known)))
         yield (
-            f"- {what[0].upper()}{what[1:]}: {mean:.2f} (geometric mean of {len(known)} programs), "
+            f"- {what[0].upper()}{what[1:]}: {geometric_mean(known):.2f} (geometric mean of {len(known)} programs), "
             f"{min(known):.2f} at worst. Goal: {goal}."
         )
-
-
-BEGIN, END = "<!-- figures of compiled programs -->", "<!-- end of figures -->"
-
-
-def write_page(file: Path, lines: Iterable[str]) -> None:
-    """Put lines between the marks of a page."""
-    text = file.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    inside = "\n".join(lines).strip()
-    file.write_text(f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}", encoding="utf-8")
-
-
-def main() -> int:
-    """Print the tables of a record, or write them into a page; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("record", type=Path, nargs="+")
-    parser.add_argument("--page", type=Path, help="write into this page, between its marks")
-    given = parser.parse_args()
-    names = [file.name for file in given.record]
-    if len(set(names)) < len(names):
-        parser.error(f"records must differ in their names, but are {' '.join(names)}")
-    records = {
-        file.name: [json.loads(line) for line in file.read_text().splitlines()]
-        for file in given.record
-    }
-    if given.page is not None:
-        write_page(given.page, page(records))
-        return 0
-    print("\n".join(page(records)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
