@@ -16,7 +16,7 @@
 #   nvshmem    one process for each GPU: OUT/nvshmem-<PES>x.json
 #   model      the communication model: OUT/model-<PES>x
 #   programs   compiled programs, against host-driven ones: OUT/programs-<PES>x.jsonl
-#   dace       DaCe's distributed programs; CASES as bench/gpu_dace.sh wants it: OUT/dace-<PES>x
+#   dace       DaCe's distributed programs; CASES: folder of bench/dace_cases.py: OUT/dace-<PES>x.jsonl
 #   time       time to solution, "auto" against the best choice: OUT/time-<PES>x
 #   triggered  triggered operations: messages from each GPU to the next, all-reduces and Jacobi over
 #              all: OUT/triggered-<PES>x, a folder for each pair (needs tools/carry_triggered.sh)
@@ -94,7 +94,8 @@ programs() {
 }
 dace() {
     [ -n "${CASES:-}" ] || { echo "records: let CASES name a folder of bench/dace_cases.py" >&2; return 1; }
-    GPUS=$most limited "$root/bench/gpu_dace.sh" "$out/dace-${most}x" "$CASES" "${LIBRARIES:-}" all "$part"
+    limited python3 "$root/bench/gpu_dace.py" --gpus "$most" --folder "$CASES" \
+        --libraries "${LIBRARIES:-}" --seconds "$part" --out "$out/dace-${most}x.jsonl"
 }
 time_to_solution() { GPUS=$most limited "$root/bench/gpu_time.sh" "$out/time-${most}x" "$part"; }
 triggered() {

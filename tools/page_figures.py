@@ -20,7 +20,7 @@ from cpufree.model.samples import read_samples
 from cpufree.model.use import single
 from tools import headlines
 from tools.page_tables import Tables, markdown, run
-from tools.results import programs
+from tools.results import dace, programs
 from tools.results import solver_tables as cg
 from tools.results.records import FOLDER, ROOT, json_lines, solver_record
 
@@ -238,6 +238,10 @@ PAGES: dict[Path, Tables] = {
         ("<!-- figures of compiled programs -->", "<!-- end of figures -->"): (
             f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
         ),
+    },
+    ROOT / "docs/dace.md": lambda: {
+        "programs of ranks": dace.programs(),
+        "puts of columns": dace.puts(),
     },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),

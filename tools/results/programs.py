@@ -246,6 +246,6 @@ def _goal(what: str, ratios: list[float | None], goal: str) -> Iterator[str]:
     known = [r for r in ratios if r is not None]
     if known:
         yield (
-            f"- {what[0].upper()}{what[1:]}: {geometric_mean(known):.2f} (geometric mean of {len(known)} programs), "
-            f"{min(known):.2f} at worst. Goal: {goal}."
+            f"- {what[0].upper()}{what[1:]}: {geometric_mean(known):.2f} (geometric mean of "
+            f"{len(known)} programs), {min(known):.2f} at worst. Goal: {goal}."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +21,11 @@ def run(words: Sequence[str], timeout: float, **environment: str) -> str:
     """Run a program and return what it prints; it ends with all that it has started.
 
     Raises:
-        ProcessError: it ends with a status other than 0, or not within `timeout` seconds.
+        ProcessError: there is no such program, it ends with a status other than 0, or not within
+            `timeout` seconds.
     """
+    if shutil.which(words[0]) is None:
+        raise ProcessError(f"{words[0]} was not found: put it on PATH")
     with subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
