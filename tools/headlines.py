@@ -10,8 +10,7 @@ from cpufree.bench.time.tables import collect
 from tools.page_tables import markdown
 from tools.results import programs
 from tools.results import solver_tables as cg
-from tools.results.records import FOLDER, origin
-from tools.results.time import lines_of
+from tools.results.records import FOLDER, json_lines, origin
 
 CPU = "cpu-2026-11-21.json"
 SCRIPT = "time-2x-2026-11-26/text.jsonl"
@@ -39,7 +38,7 @@ def _on_cpu() -> tuple[str, ...]:
 
 
 def _to_the_answer() -> tuple[str, ...]:
-    found = collect(lines_of(FOLDER / SCRIPT))
+    found = collect(json_lines(SCRIPT))
     times = {
         contender: median(float(one["seconds"]) for one in lines)
         for (_, kind, contender), lines in found.items()
@@ -52,7 +51,7 @@ def _to_the_answer() -> tuple[str, ...]:
         "SciPy's reader and CuPy's `cg`",
         f"{theirs / ours:.1f}×",
         "1 H100",
-        f"`bench/gpu_time.sh OUT`, [record](bench/results/{SCRIPT})",
+        f"`cpufree bench time`, [record](bench/results/{SCRIPT})",
     )
 
 

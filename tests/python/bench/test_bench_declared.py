@@ -163,3 +163,14 @@ def test_a_file_without_a_declaration_is_refused(
     script.write_text("")
     ended = runner(capsys, monkeypatch)("bench", "run", script)
     assert (ended.code, "declares no BENCH" in ended.err) == (3, True)
+
+
+def test_calls_that_change_what_they_find_are_made_once_and_in_order(tmp_path: Path) -> None:
+    watched = Watched(once=True, repeats=1)
+    run(watched, tmp_path / "a.jsonl", "--size", "7")
+    assert watched.calls == ["ours 7", "theirs 7", "broken 7"]
+
+
+def test_a_failure_of_a_strict_benchmark_is_one_of_the_command(tmp_path: Path) -> None:
+    watched = Watched(strict=True)
+    assert main(watched.bench, "about", ["--out", str(tmp_path / "a.jsonl")]) == 1

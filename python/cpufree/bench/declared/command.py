@@ -27,7 +27,7 @@ from cpufree.cli.commands import check_can_write, explain
 from cpufree.engines import gpus
 from cpufree.errors import InvalidInputError
 
-NOTHING_MEASURED, INTERRUPTED = 4, 130
+FAILED, NOTHING_MEASURED, INTERRUPTED = 1, 4, 130
 
 
 def parser_of(bench: Bench, about: str) -> argparse.ArgumentParser:
@@ -129,7 +129,10 @@ def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int
     _show(bench, lines)
     if out != scratch or not given.quick:
         tell(f"written: {out}")
-    return 0 if any(line["kind"] == "measurement" for line in lines) else NOTHING_MEASURED
+    kinds = {line["kind"] for line in lines}
+    if bench.strict and "failure" in kinds:
+        return FAILED
+    return 0 if "measurement" in kinds else NOTHING_MEASURED
 
 
 def _short(word: str) -> str:

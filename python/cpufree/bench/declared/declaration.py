@@ -18,7 +18,7 @@ Call: TypeAlias = Callable[[], "float | Mapping[str, Any] | None"]
 the wall time counts."""
 Axis: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 """Values, or values by the labels that name them. Of a sequence, others may be asked for."""
-UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "B": 1.0, "MB": 1e-6}
+UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1e-6, "iterations": 1.0}
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,10 @@ class Bench:
     shown: Sequence[str] = ()
     """What else the table shows of it."""
     repeats: int = 7
+    once: bool = False
+    """Calls change what they find: none warms up, and the order is that of the set-up."""
+    strict: bool = False
+    """A failure makes the command fail, though others were measured."""
     pause: float = 0.0
     """Seconds between two calls: threads of a BLAS spin for some 20 ms after one."""
 
