@@ -177,9 +177,7 @@ class Commands:
 
     def _sanitizer(self) -> Iterator[Words]:
         # The first line shows whether kernels that wait for others end there.
-        yield self._script(
-            "gpu_concurrent_kernels", "--out", self._path("concurrent-kernels.jsonl")
-        )
+        yield self._script("gpu_concurrent_kernels", out="concurrent-kernels")
         for tool in ("memcheck", "racecheck", "synccheck"):
             words = ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no"]
             options = ["--gpus", "0,1", "--replays", "1", "--scripts", "6"]

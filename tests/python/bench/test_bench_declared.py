@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from bench_script import BENCH, load
 from cli_runner import runner
 
 from cpufree.bench.core import records
@@ -174,3 +175,14 @@ def test_calls_that_change_what_they_find_are_made_once_and_in_order(tmp_path: P
 def test_a_failure_of_a_strict_benchmark_is_one_of_the_command(tmp_path: Path) -> None:
     watched = Watched(strict=True)
     assert main(watched.bench, "about", ["--out", str(tmp_path / "a.jsonl")]) == 1
+
+
+SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "Bench(" in p.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_declares_cases_on_gpus_on_the_cpu_and_of_quick_runs(script: str) -> None:
+    bench = load(script).BENCH
+    for on_gpus, quick in ((True, False), (False, False), (False, True)):
+        cases = bench.cases(bench.chosen({}, on_gpus=on_gpus, quick=quick))
+        assert len({case.name for case in cases}) == len(cases) > 0
