@@ -1,13 +1,9 @@
-"""Sentences of hand-written pages that quote figures, made from the records.
-
-Usage: python -m tools.page_figures --write|--check.
-"""
+"""Sentences and tables of hand-written pages that quote figures, made from the records."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,12 +15,11 @@ from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
 from tools import headlines
-from tools.page_tables import Tables, markdown, run
+from tools.page_tables import Tables, markdown
 from tools.results import dace, programs
 from tools.results import solver_tables as cg
 from tools.results.records import FOLDER, ROOT, json_lines, solver_record
 
-PROGRAM = "python -m tools.page_figures"
 CPU_PROGRAMS = "programs-cpu-2026-11-26.jsonl"
 # Folder of samples and verdicts, machine file, and the ways in the table of the page.
 TWO = ("model-2x-2026-11-26", "h100-2x")
@@ -252,7 +247,3 @@ PAGES: dict[Path, Tables] = {
     },
     ROOT / "docs/design/baselines.md": lambda: {"MPI, four GPUs": mpi_on_four()},
 }
-
-
-if __name__ == "__main__":
-    sys.exit(run(PROGRAM, PAGES))
