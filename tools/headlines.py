@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from statistics import median
 
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.time.tables import collect
 from tools.page_tables import markdown
+from tools.results import other_tables as others
 from tools.results import programs
 from tools.results import solver_tables as cg
-from tools.results.records import FOLDER, json_lines, origin
+from tools.results.records import json_lines, origin
 
 CPU = "cpu-2026-11-21.json"
 SCRIPT = "time-2x-2026-11-26/text.jsonl"
@@ -24,10 +24,7 @@ def table() -> str:
 
 
 def _on_cpu() -> tuple[str, ...]:
-    found = [
-        1 / one["derived"]["methods"]["prcg"]["ratio_to_scipy"]["median"]
-        for one in json.loads((FOLDER / CPU).read_text(encoding="utf-8"))["large"]
-    ]
+    found = [1 / median(ratios) for ratios in others.over_scipy(CPU, "prcg").values()]
     return (
         f"A solve of 100 iterations with Jacobi, {len(found)} matrices of 0.4 to 1.3 million rows",
         "SciPy's `cg` with Jacobi",
@@ -71,13 +68,12 @@ def _iteration() -> tuple[str, ...]:
 
 def _programs() -> tuple[str, ...]:
     record = GPU_PROGRAMS[0]
-    head, *found = programs.read(record)
-    large = programs.programs_of(found, programs.CLASSES["large"])
+    large = programs.programs_of(programs.read(record), programs.CLASSES["large"])
     ratios = [ratio for one in large if (ratio := programs.over_rivals(one))]
     return (
         f"A call of a NumPy-style program on a grid, {len(ratios)} programs at 4096² and 384³",
         "the best of CuPy and JAX",
         f"{geometric_mean(ratios):.2f}× ({min(ratios):.2f} at worst)",
-        f"1 {head['gpus'][0].replace('NVIDIA ', '')}",
+        f"1 {programs.gpus_of(record).rpartition(' ')[2]}",
         f"`python bench/programs.py`, [record](bench/results/{record})",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpufree.engines.method_choice import Solve, choose_method
-from tools.results.records import LINKS, json_lines, json_record
+from tools.results.records import LINKS, json_lines, json_record, medians
 
 MARKS = ("<!-- methods compared -->\n", "<!-- end of methods compared -->")
 SUITES = (
@@ -73,11 +73,8 @@ def with_jacobi() -> Iterator[Case]:
         if line["engine"] == "cuda_p2p":
             key = (eight, "8 H200", line["matrix"])
             found.setdefault(key, {})[line["method"]] = line["microseconds_median"]
-    for line in json_record(cpu)["large"]:
-        found[cpu, "2 cores", line["name"]] = {
-            method: statistics.median(raw["kernel_seconds"])
-            for method, raw in line["raw"]["methods"].items()
-        }
+    for case, seconds in medians(cpu, "kernel").items():
+        found[cpu, "2 cores", case] = seconds
     for (record, machine, _), seconds in found.items():
         yield Case(record, machine, "jacobi", "prcg", seconds)
 

@@ -6,13 +6,12 @@ Of the first record all tables are made, of others those of more than two GPUs.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cpufree.bench.core.noise import geometric_mean
-from cpufree.bench.core.records import Line
 from cpufree.bench.declared.measure import measurements
-from tools.results.records import json_lines
+from tools.results.records import declared_lines, problems
 
 Record = dict[str, Any]
 CLASSES = {"small": (1024, 128), "least": (256, 64), "large": (4096, 384)}
@@ -27,80 +26,77 @@ _HEAD = (
 
 
 def read(name: str) -> list[Record]:
-    """Return what a record says of each program and size, its header first."""
-    head, *lines = json_lines(name)
-    if head["kind"] != "header":
-        return [head, *lines]  # of the time before there were declarations
-    kind = head["machine"]["gpus"].partition(" × ")[2]
-    head["gpus"] = [kind] * len(head["configuration"]["gpus"])
-    return [head, *_by_program(lines)]
+    """Return what a record says of each program and size: medians of seconds a step.
 
-
-KEYS = {"cpufree": "ours", "host-driven": "hosted", "hand-written": "hand"}
-
-
-def _by_program(lines: Sequence[Line]) -> Iterator[Record]:
-    """Yield the medians of a declared benchmark, all numbers of GPUs of a program together."""
-    problems = {line["case"]: line for line in lines if line["kind"] == "problem"}
-    found: dict[tuple[str, str, str], Record] = {}
-    for case, of in measurements(lines):
-        p = problems[case]
-        key = p["program"], p["n"], p["type"]
-        kind = "jacobi" if p["program"] in ("jacobi", "jacobi_3d") else "program"
-        row = {"kind": kind, "program": key[0], "n": p["points"], "type": key[2], "rivals": {}}
-        row = found.setdefault(key, {**row, "steps": p["step_count"]})
-        for name, measured in of.items():
-            times = {
-                what: p["step_count"] * statistics.median(line[what] for line in measured)
-                for what in ("seconds", "kernel")
-                if what in measured[0]
+    `times` has them by contender and number of GPUs, of whole calls (`seconds`) and of kernels.
+    """
+    found: dict[tuple[str, int, str], Record] = {}
+    of_cases = problems(name)
+    for case, of in measurements(declared_lines(name)):
+        p = of_cases[case]
+        row: Record = {"program": p["program"], "n": p["points"], "type": p["type"], "times": {}}
+        row = found.setdefault((p["program"], p["points"], p["type"]), row)
+        for who, those in of.items():
+            row["times"][who, int(p["pes"])] = {
+                "on_chip": bool(those[0].get("on_chip")),
+                **{
+                    what: statistics.median(line[what] for line in those)
+                    for what in ("seconds", "kernel")
+                    if what in those[0]
+                },
             }
-            if name in KEYS:
-                row[f"{KEYS[name]}_{p['pes']}"] = {**measured[0], **times}
-            else:
-                row["rivals"][name] = times["seconds"]
-    yield from found.values()
+    return list(found.values())
 
 
-def microseconds(record: Record, key: str, what: str) -> float | None:
+def gpus_of(name: str) -> str:
+    """Return what a record ran on: 2 NVIDIA H200."""
+    head = declared_lines(name)[0]
+    if isinstance(head.get("gpus"), list):
+        return f"{len(head['gpus'])} {head['gpus'][0]}"
+    return str(head["machine"]["gpus"]).replace(" × ", " ")
+
+
+def is_jacobi(record: Record) -> bool:
+    """Return whether there are hand-written kernels of it."""
+    return record["program"] in ("jacobi", "jacobi_3d")
+
+
+def microseconds(record: Record, who: str, pes: int, what: str) -> float | None:
     """Return microseconds a step of a measurement; None: there is none."""
-    found = record.get(key, {})
-    value = found.get("timings", {}).get("kernel") if what == "kernel of a call" else None
-    value = found.get(what) if value is None else value
-    return None if value is None else 1e6 * value / record["steps"]
+    value = record["times"].get((who, pes), {}).get(what)
+    return None if value is None else 1e6 * value
 
 
 def programs_of(found: Iterable[Record], sizes: tuple[int, ...]) -> list[Record]:
     """Return the records of the ten programs at some sizes."""
-    return [r for r in found if r["kind"] == "program" and r["n"] in sizes and r["program"] in TEN]
+    return [r for r in found if r["n"] in sizes and r["program"] in TEN]
 
 
 def further_programs(found: Iterable[Record]) -> list[Record]:
     """Return the records of programs beyond the ten, which no mean counts, smallest first."""
     return sorted(
-        (r for r in found if r["kind"] == "program" and r["program"] not in TEN),
+        (r for r in found if not is_jacobi(r) and r["program"] not in TEN),
         key=lambda r: r["n"],
     )
 
 
 def over_rivals(record: Record) -> float | None:
     """Return the time of the best of the others over ours on one GPU, of whole calls."""
-    mine = record.get("ours_1", {}).get("seconds")
-    rivals = record.get("rivals")
-    return min(rivals.values()) / mine if mine and rivals else None
+    mine = microseconds(record, "cpufree", 1, "seconds")
+    rivals = [microseconds(record, who, 1, "seconds") for who in ("cupy", "jax")]
+    there = [one for one in rivals if one is not None]
+    return min(there) / mine if mine and there else None
 
 
 def over_hosted(record: Record, pes: int) -> float | None:
     """Return the time of the host-driven variant over ours, without the copies of arrays."""
-    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
-    other = microseconds(record, f"hosted_{pes}", "kernel")
+    mine, other = (microseconds(record, w, pes, "kernel") for w in ("cpufree", "host-driven"))
     return other / mine if mine and other else None
 
 
 def over_hand(record: Record, pes: int) -> float | None:
     """Return our time over that of the hand-written kernel."""
-    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
-    other = microseconds(record, f"hand_{pes}", "kernel")
+    mine, other = (microseconds(record, w, pes, "kernel") for w in ("cpufree", "hand-written"))
     return mine / other if mine and other else None
 
 
@@ -110,14 +106,10 @@ def table(records: list[Record]) -> Iterator[str]:
     for r in records:
         cells = [f"{r['program']} {_side(r)}"]
         for pes in (1, 2):
-            chip = " \\*" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
-            cells.append(_cell(microseconds(r, f"ours_{pes}", "seconds")) + chip)
-            cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
-        rivals = r.get("rivals", {})
-        cupy = [s for name, s in rivals.items() if name.startswith("cupy")]
-        jax = [s for name, s in rivals.items() if name == "jax"]
-        for seconds in (cupy, jax):
-            cells.append(_cell(1e6 * min(seconds) / r["steps"] if seconds else None))
+            chip = " \\*" if r["times"].get(("cpufree", pes), {}).get("on_chip") else ""
+            cells.append(_cell(microseconds(r, "cpufree", pes, "seconds")) + chip)
+            cells.append(_cell(microseconds(r, "host-driven", pes, "kernel")))
+        cells += [_cell(microseconds(r, who, 1, "seconds")) for who in ("cupy", "jax")]
         ratio = over_rivals(r)
         cells.append("" if ratio is None else f"{ratio:.2f}")
         yield f"| {' | '.join(cells)} |"
@@ -132,7 +124,7 @@ def _cell(value: float | None) -> str:
 def more_gpus(found: list[Record], name: str) -> Iterator[str]:
     """Yield tables of runs on more than two GPUs: microseconds a step of the kernels alone."""
     records = [r for sizes in CLASSES.values() for r in programs_of(found, sizes)]
-    records += further_programs(found) + [r for r in found if r["kind"] == "jacobi"]
+    records += [*further_programs(found), *filter(is_jacobi, found)]
     for pes in (4, 8):
         rows = [r for r in records if over_hosted(r, pes) is not None]
         if not rows:
@@ -143,10 +135,8 @@ def more_gpus(found: list[Record], name: str) -> Iterator[str]:
         yield "| --- | --- | --- | --- | --- | --- |"
         for r in rows:
             cells = [f"{r['program']} {_side(r)}"]
-            for key in ("ours_1", f"ours_{pes}"):
-                cells.append(_cell(microseconds(r, key, "kernel of a call")))
-            for key in (f"hand_{pes}", f"hosted_{pes}"):
-                cells.append(_cell(microseconds(r, key, "kernel")))
+            of = (("cpufree", 1), *((w, pes) for w in ("cpufree", "hand-written", "host-driven")))
+            cells += [_cell(microseconds(r, who, count, "kernel")) for who, count in of]
             yield f"| {' | '.join(cells)} | {over_hosted(r, pes):.2f} |"
         yield ""
 
@@ -161,14 +151,12 @@ def jacobi_table(found: list[Record]) -> Iterator[str]:
     """Yield a table of Jacobi iterations: microseconds a step of the kernels alone."""
     yield "| | one GPU | host-driven | hand-written | two GPUs | host-driven | hand-written |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for r in found:
-        if r["kind"] == "jacobi":
-            cells = [f"{r['program']} {r['n']}, {r['type']}"]
-            for pes in (1, 2):
-                cells.append(_cell(microseconds(r, f"ours_{pes}", "kernel of a call")))
-                cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
-                cells.append(_cell(microseconds(r, f"hand_{pes}", "kernel")))
-            yield f"| {' | '.join(cells)} |"
+    for r in filter(is_jacobi, found):
+        cells = [f"{r['program']} {r['n']}, {r['type']}"]
+        for pes in (1, 2):
+            for who in ("cpufree", "host-driven", "hand-written"):
+                cells.append(_cell(microseconds(r, who, pes, "kernel")))
+        yield f"| {' | '.join(cells)} |"
 
 
 def text_of(*names: str) -> str:
@@ -178,8 +166,7 @@ def text_of(*names: str) -> str:
 
 def _lines(records: dict[str, list[Record]]) -> Iterator[str]:
     (name, found), *others = records.items()
-    gpus = found[0].get("gpus", ["?"])
-    start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
+    start = f"On {gpus_of(name)}, µs a step (`bench/results/{name}`): "
     yield start + "whole warm calls, arrays on the GPU;"
     yield "of the host-driven variant the run alone. \\*: values stay on chip, or come there"
     yield "for several steps."
@@ -194,7 +181,7 @@ def _lines(records: dict[str, list[Record]]) -> Iterator[str]:
         yield ""
         yield from table(further)
         yield ""
-    if any(r["kind"] == "jacobi" for r in found):
+    if any(map(is_jacobi, found)):
         yield "Jacobi iterations, µs a step of the kernels alone:"
         yield ""
         yield from jacobi_table(found)
@@ -202,6 +189,7 @@ def _lines(records: dict[str, list[Record]]) -> Iterator[str]:
     for one, measured in records.items():
         yield from more_gpus(measured, one)
     yield from _goals(found)
+    yield from _first_calls(name)
     for _, measured in others:
         yield from _hosted_goals(measured, (4, 8))
 
@@ -226,18 +214,20 @@ def _goals(found: list[Record]) -> Iterator[str]:
     yield from _hosted_goals(found, (1, 2, 4, 8))
     hand = [
         f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
-        for r in found
-        if r["kind"] == "jacobi"
+        for r in filter(is_jacobi, found)
         for pes in (1, 2)
         if (ratio := over_hand(r, pes)) is not None
     ]
     if hand:
         yield f"- Ours over the hand-written kernels: {', '.join(hand)}. Goal: 1.10."
-    for r in found:
-        if r["kind"] == "first calls":
-            first, *_, last = (call["seconds"] for call in r["calls"])
+
+
+def _first_calls(name: str) -> Iterator[str]:
+    for line in declared_lines(name):
+        if line["kind"] == "first calls":
+            first, *_, last = (call["seconds"] for call in line["calls"])
             yield (
-                f"- First call, {r['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
+                f"- First call, {line['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
                 "Goals: 8 s, 0.2 s."
             )
 
