@@ -58,7 +58,8 @@ BENCH = Bench(
     ours="after",
     unit="s",
     shown=("processors",),
-    once=True,
+    cold=True,
+    ordered=True,
     repeats=1,
 )
 

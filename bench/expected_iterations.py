@@ -51,7 +51,7 @@ BENCH = Bench(
     ours="taken",
     value="iterations",
     unit="iterations",
-    once=True,
+    cold=True,
     repeats=1,
 )
 

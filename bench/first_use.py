@@ -103,7 +103,8 @@ BENCH = Bench(
     quick={"n": (8,)},
     unit="s",
     shown=("second", "third", "kernels", "bytes"),
-    once=True,
+    cold=True,
+    ordered=True,
     strict=True,
     repeats=1,
 )

@@ -69,7 +69,7 @@ BENCH = Bench(
     axes={"writer": ("kernel", "copy"), "limit": (5.0,)},
     unit="s",
     shown=("seen",),
-    once=True,
+    cold=True,
     repeats=1,
 )
 

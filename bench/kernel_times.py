@@ -73,7 +73,7 @@ BENCH = Bench(
     axes={"kernel": {", ".join(one): one for one in KERNELS}, "architecture": ("sm_90",)},
     unit="s",
     shown=("bytes",),
-    once=True,
+    cold=True,
     repeats=2,
 )
 

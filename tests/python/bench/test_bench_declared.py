@@ -167,7 +167,7 @@ def test_a_file_without_a_declaration_is_refused(
 
 
 def test_calls_that_change_what_they_find_are_made_once_and_in_order(tmp_path: Path) -> None:
-    watched = Watched(once=True, repeats=1)
+    watched = Watched(cold=True, ordered=True, repeats=1)
     run(watched, tmp_path / "a.jsonl", "--size", "7")
     assert watched.calls == ["ours 7", "theirs 7", "broken 7"]
 

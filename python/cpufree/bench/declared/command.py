@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cpufree.bench.core.header import make_end, make_header
-from cpufree.bench.core.machine import CpuUse
+from cpufree.bench.core.machine import CpuUse, source_root
 from cpufree.bench.core.records import Line, Log, read
 from cpufree.bench.declared import table
 from cpufree.bench.declared.declaration import Bench, Case
@@ -105,39 +105,59 @@ def _gpus_of(engine: Sequence[str]) -> tuple[int, ...] | None:
     return tuple(gpu.index for gpu in gpus.usable(gpus.find())) or None
 
 
-def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int:
-    notes = Console(stderr=True, highlight=False)
+def measure_into(
+    out: Path,
+    bench: Bench,
+    chosen: Chosen,
+    cases: Sequence[Case],
+    notes: Console,
+    seconds: float | None = None,
+) -> list[Line]:
+    """Measure cases into a record, or go on with it; return its lines."""
 
     def tell(what: str) -> None:
         notes.print(Text(f"  {what}", style="dim"), soft_wrap=True)
 
-    command = shlex.join([Path(sys.argv[0]).name, *map(_short, sys.argv[1:])])
-    header = make_header(bench.name, chosen, command)
+    check_can_write(str(out))
+    header, use = make_header(bench.name, chosen, _command()), CpuUse()
+    with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
+        for note in log.notes:
+            notes.print(Text(note, style="yellow"), soft_wrap=True)
+        left = Measurement(bench, chosen, log, tell, seconds).measure(cases)
+        log.write(make_end(use))
+    for case in left:
+        tell(f"left out for want of time: {case.name}")
+    return log.lines
+
+
+def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int:
+    notes = Console(stderr=True, highlight=False)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder) / "quick.jsonl" if given.quick else default_out(bench.name)
         out = given.out or scratch
-        check_can_write(str(out))
-        use = CpuUse()
-        with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
-            for note in log.notes:
-                notes.print(Text(note, style="yellow"), soft_wrap=True)
-            left = Measurement(bench, chosen, log, tell, given.seconds).measure(cases)
-            log.write(make_end(use))
-            lines = log.lines
-    for case in left:
-        tell(f"left out for want of time: {case.name}")
+        lines = measure_into(out, bench, chosen, cases, notes, given.seconds)
     _show(bench, lines)
     if out != scratch or not given.quick:
-        tell(f"written: {out}")
+        notes.print(Text(f"  written: {out}", style="dim"), soft_wrap=True)
     kinds = {line["kind"] for line in lines}
     if bench.strict and "failure" in kinds:
         return FAILED
     return 0 if "measurement" in kinds else NOTHING_MEASURED
 
 
-def _short(word: str) -> str:
-    """Return a word without the folders of this machine."""
-    return Path(word).name if word.startswith("/") else word
+def _command() -> str:
+    """Return how the program was called, without folders of this machine."""
+    first = Path(sys.argv[0])
+    start = ["cpufree"] if first.name in ("cpufree", "__main__.py") else ["python", _short(first)]
+    return shlex.join([*start, *map(_short, sys.argv[1:])])
+
+
+def _short(word: str | Path) -> str:
+    path, root = Path(word), source_root()
+    if not path.is_absolute():
+        return str(word)
+    inside = root is not None and path.is_relative_to(root)
+    return str(path.relative_to(root)) if root and inside else path.name
 
 
 def _show(bench: Bench, lines: Sequence[Line] | Sequence[Mapping[str, Any]]) -> None:

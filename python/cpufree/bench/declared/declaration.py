@@ -80,8 +80,10 @@ class Bench:
     shown: Sequence[str] = ()
     """What else the table shows of it."""
     repeats: int = 7
-    once: bool = False
-    """Calls change what they find: none warms up, and the order is that of the set-up."""
+    cold: bool = False
+    """No call warms up."""
+    ordered: bool = False
+    """The order is that of the set-up in each round: calls change what they find."""
     strict: bool = False
     """A failure makes the command fail, though others were measured."""
     pause: float = 0.0

@@ -73,12 +73,12 @@ class Measurement:
             for line in self._known
             if line["kind"] == "measurement" and line["case"] == case.name
         }
-        for name in list(calls) if not self._bench.once else ():
+        for name in list(calls) if not self._bench.cold else ():
             self._time(case, calls, name, "first", {})
         for number in range(self._chosen.repeats):
             order = random.Random(f"{self._chosen.seed} {case.name} {number}")
             some = list(calls)
-            for name in some if self._bench.once else order.sample(some, len(some)):
+            for name in some if self._bench.ordered else order.sample(some, len(some)):
                 if name in calls and (name, number) not in done:
                     time.sleep(self._bench.pause)
                     self._time(case, calls, name, "measurement", {"round": number})
