@@ -157,9 +157,7 @@ class Commands:
 
     def _triggered(self) -> Iterator[Words]:
         numbers = ",".join(map(str, range(self._most)))
-        yield self._script(
-            "gpu_trigger_rules", "--gpus", numbers, "--json", self._path("rules.json")
-        )
+        yield self._script("gpu_trigger_rules", "--gpus", numbers, out="rules")
         studies = {
             "messages": f"--repeats 2 --plot {self._path('messages.png')}",
             "order": "--repeats 2 --sizes 64",
@@ -181,8 +179,8 @@ class Commands:
         for tool in ("memcheck", "racecheck", "synccheck"):
             words = ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no"]
             options = ["--gpus", "0,1", "--replays", "1", "--scripts", "6"]
-            options += ["--back-ends", "copy_engine,proxy,on_stream"]
-            yield [*words, *self._script("gpu_trigger_rules", *options)]
+            options += ["--contenders", "copy_engine", "proxy", "on_stream"]
+            yield [*words, *self._script("gpu_trigger_rules", *options, out=tool)]
 
 
 def run(words: Words, limit: float, out: Path) -> int:

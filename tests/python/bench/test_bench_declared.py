@@ -116,6 +116,14 @@ def test_values_of_an_axis_with_names_are_those_names() -> None:
         bench.chosen({"grid": ["lrge"]}, on_gpus=False, quick=False)
 
 
+def test_numbers_may_be_given_with_commas_and_others_are_refused() -> None:
+    bench = Watched().bench
+    chosen = bench.chosen({"size": ["3,4", "10"]}, on_gpus=False, quick=False)
+    assert list(chosen["size"].values()) == [3, 4, 10]
+    with pytest.raises(InvalidInputError, match="--size x: give a number"):
+        bench.chosen({"size": ["x"]}, on_gpus=False, quick=False)
+
+
 def test_axes_are_those_of_the_cpu_and_of_quick_runs() -> None:
     bench = Watched(axes={"size": (5, 6)}, cpu={"size": (3,)}, quick={"size": (1,)}).bench
     found = [bench.chosen({}, on_gpus=g, quick=q) for g, q in ((1, 0), (0, 0), (1, 1))]

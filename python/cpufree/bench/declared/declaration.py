@@ -121,6 +121,8 @@ def _values(name: str, axis: Axis, words: Sequence[str]) -> dict[str, Any]:
         return known
     kind = type(next(iter(known.values()), ""))
     is_open = not isinstance(axis, Mapping) and kind in (int, float, str)
+    if kind in (int, float):
+        words = [part for word in words for part in word.split(",")]
     found = {}
     for word in words:
         if word not in known and not is_open:
