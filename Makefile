@@ -99,12 +99,8 @@ lint-layers: install $(VENV)/.dependencies
 	python tools/check_build.py
 	python tools/check_names.py
 	python tools/check_classes.py
-	python tools/option_tables.py --check docs/cli.md
 	python tools/machine_header.py --check
 	python -m tools.results --check
-	python -m tools.results.triggered --check
-	python -m tools.simulate_tables --check
-	python -m tools.page_figures --check
 	python -m tools.example_pages --check
 # COMMITS=N: only the headers that the last N commits have changed.
 lint-headers: $(VENV)/.dependencies
@@ -129,13 +125,9 @@ wheel: $(VENV)/.dependencies
 check-sdist: $(VENV)/.dependencies
 	tools/check_sdist.sh
 
-# Figures and picture of docs/results.md, and the table of docs/methods.md, from bench/results.
+# Everything in pages that is made from bench/results and from the schema of options.
 results: install
 	python -m tools.results --write
-	python -m tools.results.triggered --write
-	python -m tools.method_table --write
-	python -m tools.simulate_tables --write
-	python -m tools.page_figures --write
 
 # Warnings are errors; links within the site are checked, and code of pages and docstrings runs.
 docs: install $(VENV)/.dependencies
@@ -167,7 +159,7 @@ wheel-gpu: kernels
 	    --wheel-dir dist build/wheel/*.whl
 
 bench-cpu: install
-	python bench/cpu.py
+	python bench/cpu.py --out bench-cpu.jsonl
 bench-gpu: install
 	cpufree bench cg suite:paper18-small --engine cuda_p2p --pc jacobi --out bench-cg-gpu.jsonl
 	cpufree bench report bench-cg-gpu.jsonl --out bench-cg-gpu

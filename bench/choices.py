@@ -1,56 +1,56 @@
-"""How good the choices of "auto" are, and the iterations that it expects.
+"""How good the choices of "auto" would be with the constants as they are now.
 
-    python bench/choices.py suite [FILE] [--off 1.0]
-    python bench/choices.py iterations [MATRIX ...] [--rtol TOL] [--out FILE]
+    python bench/choices.py [RECORD] [--off 1.0] [--gpu NAME] [--cores N]
 
-`suite` makes the choices of `bench/gpu_time.sh` once more, with the constants as they are now, CUDA
-running, for the iterations that were expected then, or `--off` times those taken. Where the CPU was
-chosen and not measured by itself, its time is that of the choice. Halos are left out.
-
-`iterations` solves each matrix on the CPU, and prints the iterations that parts of it let expect
-over those that it took. Default: the suite paper18-small.
+Makes the choices of a run of bench/choices_timed.py once more, CUDA running, for the iterations
+that were expected then, or --off times those taken. Where the CPU was chosen and not measured by
+itself, its time is that of the choice. Halos are left out.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import statistics
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from records import RESULTS, command_line, write
 
-import cpufree
-from cpufree import generate, machine
-from cpufree.bench.core.machine import describe_machine
+from cpufree import machine
+from cpufree.bench.core.noise import geometric_mean
 from cpufree.engines.answer_time import Costs, Forecast, all_candidates, best
-from cpufree.engines.expected import Expected, by_parts
+from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size, model_of
 from cpufree.engines.partition_gain import gain_on
-from cpufree.generate.suites import suite
-from cpufree.matrix.load import as_csr
 from cpufree.partition.cost import Spread
 
-app = typer.Typer(add_completion=False)
+RECORD = Path(__file__).parent / "results/time-2x-2026-11-26-later/suite.jsonl"
+PLACES = {"1 PEs": 1, "2 PEs": 2, "CPU": 0}
+
+
+def solves_of(file: Path) -> list[dict[str, Any]]:
+    """Return the solves of a record that found an answer, without those that warmed up."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    problems = {line["case"]: line for line in lines if line["kind"] == "problem"}
+    declared = [
+        {**problems[line["case"]], **line, "choice": line["contender"]}
+        for line in lines
+        if line["kind"] == "measurement"
+    ]
+    older = (line for line in lines if line["kind"] == "choice" and line["round"])
+    return [*declared, *(line for line in older if line["converged"])]
 
 
 def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, float]]]:
     """Return facts of each matrix of a run, and its seconds by the number of GPUs (0: the CPU)."""
-    places = {"1 PEs": 1, "2 PEs": 2, "CPU": 0}
     found: dict[str, tuple[dict[str, Any], dict[int, list[float]]]] = {}
     by_auto: dict[str, list[float]] = {}
     told: dict[str, float] = {}
-    for line in map(json.loads, file.read_text().splitlines()):
-        if line["kind"] != "choice" or not line["round"] or not line["converged"]:
-            continue
+    for line in solves_of(file):
         _, seconds = found.setdefault(line["case"], (line, {}))
-        if line["choice"] in places:
-            seconds.setdefault(places[line["choice"]], []).append(line["seconds"])
+        if line["choice"] in PLACES:
+            seconds.setdefault(PLACES[line["choice"]], []).append(line["seconds"])
         elif told_now := re.search(r"([\d ]+) iterations? of", line["why"]):
             told[line["case"]] = float(told_now[1].replace(" ", ""))
         if line["choice"] == "auto" and line["engine"] == "cpu_threads":
@@ -66,19 +66,18 @@ def measured_choices(file: Path) -> dict[str, tuple[dict[str, Any], dict[int, fl
     }
 
 
-@app.command("suite")
-def suite_command(
-    file: Annotated[Path, typer.Argument()] = RESULTS / "time-2x-2026-11-26-later/suite.jsonl",
+def main(
+    record: Annotated[Path, typer.Argument()] = RECORD,
     off: Annotated[
         float, typer.Option(help="Expected iterations over those taken; 0: as in the run.")
     ] = 0.0,
     gpu: Annotated[str, typer.Option(help="Whose machine file is taken.")] = "NVIDIA H100",
     cores: int = 32,
 ) -> None:
-    """Make the choices of a run of `bench/gpu_time.sh` once more."""
+    """Make the choices of a run once more, and compare them with the best."""
     costs, model = Costs.of(machine.of_gpu(gpu), cores), model_of(gpu)
     over = []
-    for case, (facts, took) in sorted(measured_choices(file).items()):
+    for case, (facts, took) in sorted(measured_choices(record).items()):
         size = Size(facts["rows"], facts["nnz"], 8)
         expected = Expected(off * facts["iterations"] if off else facts["expected"])
         known = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
@@ -87,50 +86,9 @@ def suite_command(
         over.append(took[chosen.gpus] / min(took.values()))
         told = ", ".join(f"{gpus}: {seconds:.3f}" for gpus, seconds in sorted(took.items()))
         print(f"{case}: {chosen.name}, {over[-1]:.2f} times the best (seconds by GPUs: {told})")
-    mean = statistics.geometric_mean(over)
+    mean = geometric_mean(over)
     print(f"{len(over)} matrices: geometric mean {mean:.2f}, worst {max(over):.2f}")
 
 
-@app.command("iterations")
-def iterations_command(
-    matrices: Annotated[list[str] | None, typer.Argument(help="Default: paper18-small.")] = None,
-    rtol: Annotated[float, typer.Option(help="Of the solves.")] = 1e-8,
-    out: Annotated[Path | None, typer.Option(help="Results as JSON.")] = None,
-) -> None:
-    """Compare expected iterations with those of solves by cg with Jacobi, b = 1."""
-    entries = {one.name: (one.generator, one.params) for one in suite("paper18-small")}
-    lines: list[dict[str, Any]] = []
-    for name in matrices or entries:
-        known = entries.get(name)
-        A = as_csr(generate.generate(known[0], **known[1]) if known else cpufree.load_matrix(name))
-        begin = time.perf_counter()
-        expected = by_parts(A, rtol, None, 1).iterations
-        passed = time.perf_counter() - begin
-        result = cpufree.solve(
-            A, np.ones(A.shape[0]), rtol=rtol, method="cg", engine="cpu_threads", maxiter=50_000
-        )
-        old = gain_on("cuda_p2p").iterations(A.shape[0])
-        one = {"matrix": name, "rows": A.shape[0], "nnz": A.nnz, "reason": str(result.reason)}
-        one |= {"iterations": result.iterations, "expected": expected, "by_rows": old}
-        one |= {"seconds": passed, "ratio": expected / max(1, result.iterations)}
-        lines.append(one)
-        print(
-            f"{name}: {result.iterations} iterations ({result.reason}), expected {expected:.0f}: "
-            f"{one['ratio']:.2f} times, by rows {old / max(1, result.iterations):.2f}; "
-            f"found in {passed * 1e3:.0f} ms",
-            flush=True,
-        )
-    logs = [math.log(line["ratio"]) for line in lines if line["reason"] == "CONVERGED_RTOL"]
-    mean = math.exp(statistics.fmean(logs))
-    spread = math.exp(statistics.fmean(map(abs, logs)))
-    print(
-        f"geometric mean {mean:.2f}, off by {spread:.2f} in the mean, "
-        f"from {math.exp(min(logs)):.2f} to {math.exp(max(logs)):.2f}"
-    )
-    if out is not None:
-        head = {"benchmark": "expected iterations", "command": command_line(), "rtol": rtol}
-        write({**head, **describe_machine(), "lines": lines}, out)
-
-
 if __name__ == "__main__":
-    app()
+    typer.run(main)

@@ -1,81 +1,76 @@
-"""Seconds to an answer with each choice of PEs and with "auto", in one process in which CUDA runs.
+"""Seconds to an answer with each choice of PEs and with "auto": set-up and solve of A x = 1.
 
-    python bench/choices_timed.py FILE... [--pes 1,2] [--rounds 3] [--engine E] [--cpu-most NNZ]
-
-Each matrix is read once. A line of JSON is printed for each round and choice: seconds of the set-up
-and of a solve of A x = 1 to 1e-8, what was chosen, and why. The first round loads kernels and is to
-be left aside. The CPU is a choice up to --cpu-most nonzeros. A matrix whose solve does not
-converge is left: no choice has an answer for it. `bench/gpu_time.py` runs this for the matrices of
-suites.
+All in one process in which CUDA runs. The CPU is a choice up to two million nonzeros. Matrices are
+those of suites that differ, small ones first.
 """
 
-from __future__ import annotations
-
-import json
-import random
 import time
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
-import typer
 
-import cpufree
-from cpufree.matrix.load import as_csr
+from cpufree import Solver
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+from cpufree.bench.declared.solving import matrix, told
+from cpufree.engines import gpus
+from cpufree.generate.suites import suite
 from cpufree.matrix.problem import CsrMatrix
 
-app = typer.Typer(add_completion=False)
-RTOL = 1e-8
-MOST = 30_000  # iterations
+CPU_MOST = 2_000_000  # nonzeros up to which the CPU is measured, where "auto" may choose it
 
 
-def timed(A: CsrMatrix, where: dict[str, Any]) -> dict[str, Any]:
+def timed(A: CsrMatrix, where: dict[str, Any], rtol: float) -> dict[str, Any]:
     """Set up and solve once; return seconds and what was done."""
     b = np.ones(A.shape[0])
     begin = time.perf_counter()
-    with cpufree.Solver(A, **where) as solver:
+    with Solver(A, **where) as solver:
         made = time.perf_counter()
-        result = solver.solve(b, rtol=RTOL, maxiter=MOST)
+        result = solver.solve(b, rtol=rtol, maxiter=30_000)
         end = time.perf_counter()
-    found: dict[str, Any] = {}
-    found |= {"seconds": end - begin, "set_up": made - begin, "iterations": result.iterations}
-    found |= {"converged": bool(result.converged), "method": result.method, "pes": result.pes}
+    if not result.converged:
+        raise RuntimeError(f"no answer: {result.reason}")
     phases = {name: t for name, t in solver._matrix.setup_timings.items() if t > 1e-4}
-    return found | {"engine": result.engine, "why": result.why, "timings": phases}
+    found = {"engine": result.engine, "pes": result.pes, "why": result.why, "timings": phases}
+    return {**told(result), **found, "seconds": end - begin, "set_up": made - begin}
 
 
-@app.command()
-def main(
-    files: list[Path],
-    pes: str = "1,2",
-    rounds: int = 3,
-    engine: str = "cuda_p2p",
-    cpu_most: Annotated[int, typer.Option(help="Nonzeros for which the CPU is a choice.")] = 0,
-) -> None:
-    """Measure all choices in random order, a round after the other, of a matrix after the other."""
-    auto: dict[str, Any] = {} if engine == "cuda_p2p" else {"engine": engine}
-    places = {"auto": auto}
-    places |= {f"{count} PEs": {"engine": engine, "pes": int(count)} for count in pes.split(",")}
-    for file in files:
-        A = as_csr(file)
-        more = {"CPU": {"engine": "cpu_threads"}} if A.nnz <= cpu_most else {}
-        measure(file.stem, A, {**places, **more}, rounds)
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    A = matrix(case)
+    on_gpus = case.engine == "auto" and bool(gpus.usable(gpus.find()))
+    places: dict[str, dict[str, Any]] = {"auto": {"engine": case.engine}}
+    for pes in map(int, case.pes.split(",")):
+        engine = "cuda_p2p" if on_gpus else "cpu_threads"
+        places[f"{pes} PEs"] = {"engine": engine, "pes": pes}
+    if on_gpus and A.nnz <= CPU_MOST:
+        places["CPU"] = {"engine": "cpu_threads"}
+    yield {name: partial(timed, A, where, case.rtol) for name, where in places.items()}
 
 
-def measure(name: str, A: CsrMatrix, places: dict[str, dict[str, Any]], rounds: int) -> None:
-    """Print the lines of a matrix."""
-    facts = {"kind": "choice", "case": name, "rows": A.shape[0], "nnz": A.nnz}
-    for number in range(rounds):
-        order = random.Random(number).sample(list(places), len(places))
-        for choice in order:
-            try:
-                found = timed(A, places[choice])
-            except cpufree.CpufreeError as error:
-                found = {"kind": "failure", "error": str(error)[:300]}
-            print(json.dumps({**facts, "choice": choice, "round": number, **found}), flush=True)
-            if found.get("converged") is False:
-                return
+def suites(*names: str) -> dict[str, str]:
+    """Return the systems of suites by name, small ones first; what is the same in two, once."""
+    entries = {e.spec: (e.nnz, f"{name}-{e.name}") for name in names for e in suite(name)}
+    by_size = sorted(entries.items(), key=lambda one: one[1])
+    return {name: f"gen:{spec}" for spec, (_, name) in by_size}
 
+
+BENCH = Bench(
+    name="choices",
+    set_up=set_up,
+    axes={
+        "matrix": suites("paper18", "structured"),
+        "pes": ("1,2",),
+        "engine": ("auto",),
+        "rtol": (1e-8,),
+    },
+    cpu={"matrix": suites("paper18-small", "structured-small")},
+    quick={"matrix": ("gen:poisson2d?nx=40,ny=40",)},
+    ours="auto",
+    shown=("iterations", "engine", "pes"),
+    repeats=5,
+)
 
 if __name__ == "__main__":
-    app()
+    raise SystemExit(main(BENCH, __doc__))

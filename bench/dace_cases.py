@@ -13,52 +13,43 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
-from dace_grids import CASES, halo_columns_of
-from dace_programs import PROGRAMS
-
-import cpufree.dace
-from cpufree.compiler.ranks import routes
-
-SIZES: list[tuple[str, int, Any]] = [
-    ("jacobi_1d", 1, 1 << 10),
-    ("jacobi_1d", 1, 1 << 20),
-    ("jacobi_1d", 2, 1 << 10),
-    ("jacobi_1d", 2, 1 << 20),
-    ("jacobi_2d", 1, (1024, 1024)),
-    ("jacobi_2d", 1, (512, 1024)),
-    ("jacobi_2d", 1, (1024, 2048)),
-    ("jacobi_2d", 2, (512, 1024)),
-    ("jacobi_2d", 2, (1024, 2048)),
-    ("jacobi_2d", 2, (4096, 8192)),
-    ("jacobi_2d_signals", 2, (512, 1024)),
-    ("jacobi_2d", 4, (512, 512)),
-    ("jacobi_2d", 4, (1024, 1024)),
-    ("jacobi_2d", 8, (1024, 1024)),
-    ("heat_3d", 2, (64, 128, 128)),
-    ("heat_3d", 2, (128, 256, 256)),
-    ("heat_3d", 4, (64, 64, 128)),
-    *(("halo_columns", 2, (n, 256)) for n in (1, 32, 512, 4096)),
-]
+NAMES = (
+    *("jacobi_1d-1-1024", "jacobi_2d-1-512x1024", "jacobi_2d-1-1024x1024", "jacobi_1d-2-1024"),
+    *("jacobi_1d-1-1048576", "jacobi_2d-2-512x1024", "jacobi_2d_signals-2-512x1024"),
+    *("jacobi_2d-4-512x512", "jacobi_1d-2-1048576", "jacobi_2d-1-1024x2048"),
+    *("heat_3d-2-64x128x128", "heat_3d-4-64x64x128", "jacobi_2d-2-1024x2048"),
+    *("jacobi_2d-4-1024x1024", "jacobi_2d-8-1024x1024", "heat_3d-2-128x256x256"),
+    "jacobi_2d-2-4096x8192",
+    *(f"halo_columns-2-{n}x256" for n in (1, 32, 512, 4096)),
+)
 
 
-def text_of(points: Any) -> str:
-    """Return a size as part of a file's name."""
-    return "x".join(map(str, points)) if isinstance(points, tuple) else str(points)
+def points_of(case: str) -> tuple[str, int, Any]:
+    """Return the program, the ranks and the points of each that a case's name says."""
+    name, ranks, text = case.split("-")
+    points = tuple(map(int, text.split("x")))
+    return name, int(ranks), points if len(points) > 1 else points[0]
 
 
 def main() -> None:
     """Write the files, and the seconds that lowering took."""
+    from dace_grids import CASES, halo_columns_of
+    from dace_programs import PROGRAMS
+
+    import cpufree.dace
+    from cpufree.compiler.ranks import routes
+
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     programs = {name: cpufree.dace.compile(p) for name, p in PROGRAMS.items()}
     seconds = {}
-    for name, ranks, points in SIZES:
+    for case in NAMES:
+        name, ranks, points = points_of(case)
         begin = time.perf_counter()
         of = halo_columns_of if name == "halo_columns" else CASES[name][0]
         made = programs[name].lower_ranks(of(points, 2), ranks)
-        key = f"{name}-{ranks}-{text_of(points)}"
-        seconds[key] = round(time.perf_counter() - begin, 3)
-        (folder / f"{key}.json").write_text(routes.to_json(made))
+        seconds[case] = round(time.perf_counter() - begin, 3)
+        (folder / f"{case}.json").write_text(routes.to_json(made))
     (folder / "seconds.txt").write_text(json.dumps(seconds))
 
 

@@ -1,29 +1,28 @@
 """DaCe's own MPI code for its samples jacobi_1d and jacobi_2d against cpufree.dace, on CPUs.
 
-Usage: python bench/dace_cpu.py [--sample jacobi_2d] [--ranks 2] [--points 512] [--steps 400]
-       [--out FILE.json]
-
-DaCe needs mpi4py and a C++ compiler. It compiles as the sample does, and runs under mpirun; then
-the unmodified program runs by `cpufree.dace`, a thread for each rank. Microseconds of a step are
-the difference of a long and a short run over the steps between them, medians.
+DaCe needs mpi4py and a C++ compiler. It compiles as the sample does, and runs under mpirun; the
+unmodified program runs by `cpufree.dace`, a thread for each rank. Microseconds of a step.
 """
 
-from __future__ import annotations
-
-import argparse
 import importlib
 import json
-import platform
 import statistics
-import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+from cpufree.bench.declared.process import ask
+from cpufree.bench.declared.solving import Slope
+
 REPEATS = 5
+LIMIT = 150.0  # seconds of DaCe's program, compiling included
 
 
 def sample(name: str) -> Any:
@@ -58,29 +57,17 @@ def arguments(module: Any, rank: int, size: int, n: int, steps: int) -> dict[str
             **sizes, **beside, **offsets}  # fmt: skip
 
 
-def medians(call: Any, steps: int) -> float:
-    """Return the microseconds of a step."""
-    call(2)
-    found = []
-    for _ in range(REPEATS):
-        times = [call(k) for k in (2, steps)]
-        found.append(1e6 * (times[1] - times[0]) / (steps - 2))
-    return float(statistics.median(found))
-
-
-def of_dace(options: argparse.Namespace) -> None:
-    """Under mpirun: measure DaCe's code; rank 0 prints."""
+def under_mpi(name: str, points: int, steps: int) -> None:
+    """Measure DaCe's code in a rank of mpirun; rank 0 prints the answer."""
+    from dace.codegen.compiler import load_precompiled_sdfg
+    from dace.transformation.dataflow import MapFusionVertical
     from mpi4py import MPI
 
     from cpufree.dace.graph.frontend import _without_limits
 
-    comm, module = MPI.COMM_WORLD, sample(options.sample)
-    from dace.codegen.compiler import load_precompiled_sdfg
-    from dace.transformation.dataflow import MapFusionVertical
-
-    graph = None
+    comm, module = MPI.COMM_WORLD, sample(name)
     with _without_limits():
-        graph = getattr(module, f"{options.sample}_dist").to_sdfg(simplify=True)
+        graph = getattr(module, f"{name}_dist").to_sdfg(simplify=True)
         graph.apply_transformations_repeated([MapFusionVertical])
         graph.simplify()
     if comm.Get_rank() == 0:
@@ -89,69 +76,53 @@ def of_dace(options: argparse.Namespace) -> None:
     if comm.Get_rank() > 0:
         run = load_precompiled_sdfg(folder)
 
-    def call(steps: int) -> float:
-        given = arguments(module, comm.Get_rank(), comm.Get_size(), options.points, steps)
+    def seconds(count: int) -> float:
+        given = arguments(module, comm.Get_rank(), comm.Get_size(), points, count)
         comm.Barrier()
         begin = time.perf_counter()
         run(**given)
         comm.Barrier()
-        return float(time.perf_counter() - begin)
+        return time.perf_counter() - begin
 
-    us = medians(call, options.steps)
+    seconds(2)
+    found = [(seconds(2 + steps) - seconds(2)) / steps for _ in range(REPEATS)]
     if comm.Get_rank() == 0:
-        print("US", us)
+        print(json.dumps({"seconds": statistics.median(found)}), flush=True)
 
 
-def of_cpufree(options: argparse.Namespace) -> float:
-    """Return the microseconds of a step by cpufree.dace."""
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     import cpufree.dace
 
-    module = sample(options.sample)
-    program = cpufree.dace.compile(getattr(module, f"{options.sample}_dist"))
+    module, ranks = sample(case.sample), case.ranks
+    program = cpufree.dace.compile(getattr(module, f"{case.sample}_dist"))
 
-    def call(steps: int) -> float:
-        ranks = options.ranks
-        given = [arguments(module, r, ranks, options.points, steps) for r in range(ranks)]
+    def seconds(steps: int) -> float:
+        given = [arguments(module, r, ranks, case.points, steps) for r in range(ranks)]
         program.run_ranks(lambda r, n: given[r], ranks, engine="cpu_threads")
         return float(program.timings["kernel"])
 
-    return medians(call, options.steps)
+    words = ["mpirun", "--oversubscribe", "-np", str(ranks), sys.executable, __file__, "--mpi"]
+    words += [case.sample, str(case.points), str(case.steps)]
+    yield {"cpufree": Slope(seconds, short=2), "dace": partial(ask, words, LIMIT)}
 
 
-def main() -> None:
-    """Measure both; print and write the record."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sample", choices=("jacobi_1d", "jacobi_2d"), default="jacobi_2d")
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--points", type=int, default=512)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--mpi", action="store_true", help="measure DaCe's code, under mpirun")
-    options = parser.parse_args()
-    if options.mpi:
-        of_dace(options)
-        return
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(options.ranks)]
-    command += [sys.executable, __file__, "--mpi", "--points", str(options.points),
-                "--sample", options.sample]  # fmt: skip
-    done = subprocess.run([*command, "--steps", str(options.steps)], capture_output=True, text=True,
-                          timeout=150)  # fmt: skip
-    lines = [line for line in done.stdout.splitlines() if line.startswith("US ")]
-    record = {
-        "kind": "dace_cpu",
-        "machine": platform.processor() or platform.machine(),
-        "sample": options.sample,
-        "ranks": options.ranks,
-        "points": options.points,
-        "steps": options.steps,
-        "cpufree_us": of_cpufree(options),
-        "dace_us": float(lines[0].split()[1]) if lines else None,
-        "dace_error": "" if lines else done.stderr[-1500:],
-    }
-    print(json.dumps(record, indent=1))
-    if options.out:
-        options.out.write_text(json.dumps(record) + "\n")
-
+BENCH = Bench(
+    name="dace-cpu",
+    set_up=set_up,
+    axes={
+        "sample": ("jacobi_1d", "jacobi_2d"),
+        "points": (512,),
+        "ranks": (2,),
+        "steps": (400,),
+    },
+    quick={"points": (128,), "steps": (20,)},
+    ours="cpufree",
+    unit="µs",
+    repeats=5,
+)
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--mpi"]:
+        under_mpi(sys.argv[2], *map(int, sys.argv[3:]))
+    else:
+        raise SystemExit(main(BENCH, __doc__))

@@ -1,16 +1,14 @@
 """DaCe's own GPU code for distributed programs, on GPUs: what bench/dace_gpu_build.py has compiled.
 
-Usage: mpirun -np RANKS python bench/dace_gpu_rival.py LIBRARIES [--out FILE.jsonl] [CASE ...]
-
-A CASE is NAME-RANKS-POINTS, as of bench/dace_cases.py; those of another number of ranks are left
-out. Each process has a GPU to itself, MPI reaches memory of the host alone (dace_mpi_staging.c).
-Microseconds of a step are the difference of a long and a short run over the steps between them,
-medians. Values are compared with plain NumPy's, which the compiler for GPUs rounds otherwise.
+Usage: mpirun -np RANKS python bench/dace_gpu_rival.py LIBRARIES CASE, as bench/gpu_dace.py does.
+A CASE is NAME-RANKS-POINTS, of bench/dace_cases.py. Each process has a GPU to itself, MPI reaches
+memory of the host alone (dace_mpi_staging.c). Seconds of a step are the difference of a long and a
+short run over the steps between them, medians. Values are compared with plain NumPy's, which the
+compiler for GPUs rounds otherwise.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import json
 import os
@@ -29,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/suppo
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np  # noqa: E402
-from dace_cases_files import points_of  # noqa: E402
+from dace_cases import points_of  # noqa: E402
 from dace_grids import CASES, GRIDS, whole_of  # noqa: E402
 
 REPEATS = 5
@@ -97,10 +95,10 @@ def error_of(name: str, points: Any, given: dict[str, Any], steps: int) -> float
 
 def measure(library: Library, case: str) -> dict[str, Any]:
     """Return the record of a case."""
-    name, _, points = points_of(Path(f"{case}.json"))
+    name, _, points = points_of(case)
     given = arguments(name, points)
     handle = library.begin(given)
-    record: dict[str, Any] = {"kind": "dace_gpu", "case": case}
+    record: dict[str, Any] = {}
     # One rank of jacobi_1d takes its last ghost for a point: for its time only.
     if given["lA"].size < 1 << 21 and (name, RANKS) != ("jacobi_1d", 1):
         library.seconds(handle, {**given, "TSTEPS": 8})
@@ -111,34 +109,18 @@ def measure(library: Library, case: str) -> dict[str, Any]:
     times = []
     for _ in range(REPEATS):
         few, many = (library.seconds(handle, {**given, "TSTEPS": k + 1}) for k in (2, 2 + steps))
-        times.append(1e6 * (many - few) / steps)
-    record["us"], record["steps"] = statistics.median(times), steps
+        times.append((many - few) / steps)
+    record["seconds"], record["steps"] = statistics.median(times), steps
     library.exit(handle)
     return record
 
 
 def main() -> None:
-    """Measure; rank 0 prints and writes."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("libraries", type=Path)
-    parser.add_argument("cases", nargs="*")
-    parser.add_argument("--out", type=Path, default=Path("dace-gpu-rival.jsonl"))
-    options = parser.parse_args()
-    lines = []
-    libraries: dict[str, Library] = {}
-    for case in options.cases:
-        name, ranks, _ = points_of(Path(f"{case}.json"))
-        if ranks != RANKS:
-            continue
-        if name not in libraries:
-            libraries[name] = Library(options.libraries, name)
-        record = measure(libraries[name], case)
-        lines.append(json.dumps(record) + "\n")
-        if RANK == 0:
-            print(f"{case:34} DaCe's GPU code {record['us']:9.2f}", flush=True)
+    """Measure a case; rank 0 prints the answer."""
+    libraries, case = sys.argv[1:]
+    record = measure(Library(Path(libraries), points_of(case)[0]), case)
     if RANK == 0:
-        with options.out.open("a") as out:
-            out.write("".join(lines))
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The distributed Jacobi of bench/dace_cases.py, driven by the host: MPI, a process for each GPU.
 
-Usage: mpirun -np 2 python bench/dace_mpi_rival.py [--out FILE.jsonl]
+Usage: mpirun -np RANKS python bench/dace_mpi_rival.py CASE, which bench/gpu_dace.py does
 
 It does what DaCe's generator makes of the program where MPI does not reach the memory of GPUs, as
 the thesis describes it (section 5.2): in each update the boundary is copied to the host, four
@@ -10,7 +10,6 @@ stream is awaited. Written by hand, with CuPy: DaCe is not needed.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import statistics
@@ -22,7 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
 import numpy as np
-from dace_grids import GRIDS, jacobi_2d_of
+from dace_cases import points_of
+from dace_grids import jacobi_2d_of
 
 KERNEL = r"""
 extern "C" __global__ void update(const double* a, double* b, long long rows, long long columns,
@@ -34,7 +34,6 @@ extern "C" __global__ void update(const double* a, double* b, long long rows, lo
   b[k] = 0.2 * ((((a[k] + a[k - 1]) + a[k + 1]) + a[k + columns]) + a[k - columns]);
 }
 """
-SIZES = [(512, 1024), (1024, 2048), (4096, 8192)]
 REPEATS = 5
 
 
@@ -95,27 +94,19 @@ class Rank:
 
 
 def main() -> None:
-    """Measure a step for each size; rank 0 prints and writes."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path, default=Path("dace-mpi.jsonl"))
-    options = parser.parse_args()
+    """Measure a step of a case; rank 0 prints the answer."""
     cupy: Any = importlib.import_module("cupy")
     MPI: Any = importlib.import_module("mpi4py.MPI")
     comm = MPI.COMM_WORLD
     cupy.cuda.Device(comm.Get_rank() % cupy.cuda.runtime.getDeviceCount()).use()
-    assert comm.Get_size() in GRIDS
-    lines = []
-    for shape in SIZES:
-        rank = Rank(cupy, MPI, shape)
-        rank.seconds(20)
-        steps = 200 if shape[0] < 2048 else 50
-        us = statistics.median(1e6 * rank.seconds(steps) / steps for _ in range(REPEATS))
-        name = f"jacobi_2d-{comm.Get_size()}-{shape[0]}x{shape[1]}"
-        lines.append({"kind": "mpi", "case": name, "us": us, "steps": steps})
-        if comm.Get_rank() == 0:
-            print(f"{name:34} host-driven MPI {us:9.2f}", flush=True)
+    _, ranks, shape = points_of(sys.argv[1])
+    assert comm.Get_size() == ranks
+    rank = Rank(cupy, MPI, shape)
+    rank.seconds(20)
+    steps = 200 if shape[0] < 2048 else 50
+    seconds = statistics.median(rank.seconds(steps) / steps for _ in range(REPEATS))
     if comm.Get_rank() == 0:
-        options.out.write_text("".join(json.dumps(x) + "\n" for x in lines))
+        print(json.dumps({"seconds": seconds, "steps": steps}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,56 +1,56 @@
 """Distributed programs of DaCe on GPUs, a step each, against the same stencil otherwise.
 
-Usage: python bench/gpu_dace.py CASES [--seconds 60] [--out FILE.jsonl]
-
-CASES is the folder that bench/dace_cases.py has written. Microseconds of a step are the difference
-of a long and a short run over the steps between them, kernels alone, medians; all in one process,
-one after the other. `without_roles`: all blocks wait for messages, then compute. `discrete` is the
-same program of ranks driven by the host: a launch for each sweep, messages by copies between GPUs
-or by kernels that store, CUDA graphs. `own` is the same update written for cpufree.program, on as
-many GPUs, and `hosted` that driven by the host.
+--folder has what bench/dace_cases.py has written where DaCe is installed. `without roles`: all
+blocks wait for messages, then compute. `by host, ...`: the same program of ranks, a launch for each
+sweep, messages by copies between GPUs or by kernels that store, CUDA graphs. `cpufree.program`: the
+same update for our own front end, on as many GPUs, and `by host` that driven by the host. With
+mpirun: `MPI by hand` (bench/dace_mpi_rival.py) and, with --libraries, DaCe's own GPU code
+(bench/dace_gpu_build.py). Cases halo_columns compare who puts columns, whose points lie a row
+apart: a thread, a warp, a block, all blocks, and as the compiler chooses; an exchange each.
 """
 
-from __future__ import annotations
+# The programs are written as people write them, without types.
+# mypy: allow-untyped-defs, allow-untyped-calls
 
-import argparse
-import datetime
-import json
-import math
-import statistics
+import importlib.util
+import shutil
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
-
-import records
-from dace_cases_files import points_of
-from dace_grids import CASES, GRIDS, GRIDS_3D
+from dace_cases import NAMES, points_of
+from dace_grids import CASES, GRIDS, GRIDS_3D, halo_columns_of
 
 import cpufree
 from cpufree import env
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+from cpufree.bench.declared.process import ask
+from cpufree.bench.declared.solving import Slope
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.hosted import HostedRun
 from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.host_messages import WAYS
 from cpufree.compiler.ranks.hosted import hosted_runner_of_ranks
+from cpufree.compiler.ranks.layout import PUTS
 from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.runner import Runner
 from cpufree.engines import gpus
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
 
-REPEATS = 5
 WAIT = 10.0
+MPI_LIMIT = 60.0  # seconds of a program of MPI
+MPI = ("mpirun", "--oversubscribe", "--mca", "btl", "self,vader", "--mca", "pml", "ob1")
+# With which argument of steps a program does so many: theirs count from 1.
+Seconds = Callable[[int], float]
 
 
 @cpufree.program
-def jacobi_1d(A, B, steps):  # type: ignore[no-untyped-def]
+def jacobi_1d(A, B, steps):
     """The update of the case with this name."""
     for _t in range(1, steps):
         B[1:-1] = 0.33333 * (A[:-2] + A[1:-1] + A[2:])
@@ -58,7 +58,7 @@ def jacobi_1d(A, B, steps):  # type: ignore[no-untyped-def]
 
 
 @cpufree.program
-def jacobi_2d(A, B, steps):  # type: ignore[no-untyped-def]
+def jacobi_2d(A, B, steps):
     """The update of the case with this name."""
     for _t in range(1, steps):
         B[1:-1, 1:-1] = 0.2 * (
@@ -70,7 +70,7 @@ def jacobi_2d(A, B, steps):  # type: ignore[no-untyped-def]
 
 
 @cpufree.program
-def heat_3d(A, B, steps):  # type: ignore[no-untyped-def]
+def heat_3d(A, B, steps):
     """The update of the case with this name."""
     for _t in range(1, steps):
         B[1:-1, 1:-1, 1:-1] = (
@@ -91,62 +91,23 @@ OWN = {"jacobi_1d": jacobi_1d, "jacobi_2d": jacobi_2d, "heat_3d": heat_3d}
 OWN["jacobi_2d_signals"] = jacobi_2d
 
 
-def step_of(seconds: Callable[[int], float], least: int = 20) -> tuple[float, int]:
-    """Return the microseconds of a step, from the seconds of runs of so many; and how many."""
-    seconds(least)
-    guess = max(1e-7, (seconds(least + 100) - seconds(least)) / 100)
-    long = int(min(20_000, max(200, 0.05 / guess)))
-    found = [1e6 * (seconds(least + long) - seconds(least)) / long for _ in range(REPEATS)]
-    return statistics.median(found), long
-
-
-def ranks_seconds(
-    file: Path, name: str, ranks: int, points: Any, devices: list[int], roles: bool = True
-) -> Any:
-    """Return the seconds of a run, by steps; and of the compilation."""
-    program = routes.from_json(file.read_text())
-    begin = time.perf_counter()
-    kernel = gpu_runner_of_ranks(program, devices, roles)
-    compiled = time.perf_counter() - begin
-    watch = Watch(None)
-    of = CASES[name][0](points, 2)
-    given = [Arguments(name, of(r, ranks)) for r in range(ranks)]
+def ranks_seconds(make: Callable[[dict[str, int]], Runner], program: Any, given: Any) -> Seconds:
+    """Return the seconds of a run of ranks by its steps; `make(scalars)` makes the runner."""
     data = {f.name: np.arange(f.shape[0]) for f in program.fields if f.role == "constant"}
-
-    def seconds(steps: int) -> float:
-        with watch:
-            ran = kernel.run(given, data, {"TSTEPS": steps + 1}, WAIT, watch, Laps())
-        return ran.seconds
-
-    return seconds, compiled
-
-
-def discrete_seconds(
-    file: Path, name: str, ranks: int, points: Any, devices: list[int], way: str
-) -> Callable[[int], float]:
-    """Return the seconds of a run of ranks driven by the host, by steps."""
-    program = routes.from_json(file.read_text())
-    of = CASES[name][0](points, 2)
-    given = [Arguments(name, of(r, ranks)) for r in range(ranks)]
-    data = {f.name: np.arange(f.shape[0]) for f in program.fields if f.role == "constant"}
-    made: dict[int, Runner] = {}
 
     def seconds(steps: int) -> float:
         scalars = {"TSTEPS": steps + 1}
-        if steps not in made:
-            made[steps] = hosted_runner_of_ranks(program, devices, scalars, way)
-        return made[steps].run(given, data, scalars, WAIT, Watch(None), Laps()).seconds
+        runner, watch = make(scalars), Watch(None)
+        with watch:
+            return runner.run(given, data, scalars, WAIT, watch, Laps()).seconds
 
     return seconds
 
 
-def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> Any:
+def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> tuple[Seconds, Seconds]:
     """Return the seconds of a run of cpufree.program, by steps; and those driven by the host."""
-    grid = (
-        (ranks,)
-        if name == "jacobi_1d"
-        else (GRIDS if name.startswith("jacobi_2d") else GRIDS_3D)[ranks]
-    )
+    grids = GRIDS_3D if name == "heat_3d" else GRIDS
+    grid = (ranks,) if name == "jacobi_1d" else grids[ranks]
     shape = points if isinstance(points, tuple) else (points,)
     whole = tuple(n * g for n, g in zip(shape, grid, strict=True))
     arrays = [np.random.default_rng(k).standard_normal(whole) for k in (1, 2)]
@@ -157,94 +118,100 @@ def own_seconds(name: str, ranks: int, points: Any, devices: list[int]) -> Any:
         return float(program.timings["kernel"])
 
     def hosted(steps: int) -> float:
-        return HostedRun(program, (*arrays, steps + 1), devices).run(WAIT)
+        return float(HostedRun(program, (*arrays, steps + 1), devices).run(WAIT))
 
     return seconds, hosted
 
 
-def measure(file: Path, devices: list[int]) -> dict[str, Any]:
-    """Return the record of a case."""
-    name, ranks, points = points_of(file)
-    places = [devices[r * min(len(devices), ranks) // ranks] for r in range(ranks)]
-    record: dict[str, Any] = {"kind": "dace", "case": file.stem, "gpus": places}
-    seconds, record["compile_seconds"] = ranks_seconds(file, name, ranks, points, places)
-    record["us"], record["steps"] = step_of(seconds)
-    plain, _ = ranks_seconds(file, name, ranks, points, places, roles=False)
-    record["without_roles_us"], _ = step_of(plain)
-    for way in WAYS[: 1 if ranks == 1 else 2]:
-        try:
-            by_host = discrete_seconds(file, name, ranks, points, places, way)
-            record[f"discrete_{way}_us"], _ = step_of(by_host)
-        except cpufree.CpufreeError as error:
-            record[f"discrete_{way}_error"] = str(error)[:200]
-    if ranks == 1 and name == "jacobi_1d":
-        return record  # to subtract from that of two ranks
-    own, hosted = own_seconds(name, ranks, points, sorted(set(places)))
-    record["own_us"], _ = step_of(own)
-    try:
-        record["hosted_us"], _ = step_of(hosted)
-    except cpufree.CpufreeError as error:
-        record["hosted_error"] = str(error)[:200]
-    return record
+def kept(make: Callable[[], Runner]) -> Callable[[dict[str, int]], Runner]:
+    """Return what makes a runner once, whatever the scalars are."""
+    made: list[Runner] = []
+
+    def runner(scalars: dict[str, int]) -> Runner:
+        made[:] = made or [make()]
+        return made[0]
+
+    return runner
 
 
-def head(devices: list[int]) -> dict[str, Any]:
-    """Return what a record's first line says: where and when it was made."""
-    there = [g for g in gpus.usable(gpus.find()) if g.index in devices]
-    return {
-        "kind": "header",
-        "command": records.command_line(),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "gpus": [g.name for g in there],
-        "versions": {"cpufree": cpufree.__version__, "numpy": np.__version__},
-    }
+def by_mpi(case: Case, ranks: int, name: str) -> dict[str, Call]:
+    """Return the contenders that are programs of MPI."""
+    if shutil.which(MPI[0]) is None:
+        return {}
+    run = [*MPI, "-np", str(ranks), sys.executable]
+    here, found = Path(__file__).parent, dict[str, Call]()
+    if name == "jacobi_2d" and ranks > 1 and importlib.util.find_spec("mpi4py"):
+        words = [*run, str(here / "dace_mpi_rival.py"), case.case]
+        found["MPI by hand"] = partial(ask, words, MPI_LIMIT)
+    if case.libraries and (Path(case.libraries) / f"{name}.so").exists():
+        words = [*run, str(here / "dace_gpu_rival.py"), case.libraries, case.case]
+        found["DaCe's GPU code"] = partial(ask, words, MPI_LIMIT)
+    return found
 
 
-def main() -> None:
-    """Measure what there is time for; write records, print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("cases", type=Path)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--gpus", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("gpu-dace.jsonl"))
-    options = parser.parse_args()
+def exchanges(program: Any, ranks: int, points: Any, devices: list[int]) -> Iterator[Any]:
+    """Yield who may put columns; the columns are compared behind each run."""
+    given = [Arguments("halo_columns", halo_columns_of(points, 2)(r, ranks)) for r in range(ranks)]
+
+    def exchange(step: Slope, way: str) -> dict[str, Any]:
+        found = step()
+        for name in ("lA", "lB"):
+            left, right = (a.arrays[name] for a in given)
+            np.testing.assert_array_equal(left[1:-1, -1], right[1:-1, 1], err_msg=f"{way}, {name}")
+            np.testing.assert_array_equal(right[1:-1, 0], left[1:-1, -2], err_msg=f"{way}, {name}")
+        return {**found, "seconds": found["seconds"] / 2}  # a step has two
+
+    for way in PUTS[1:] + PUTS[:1]:
+        make = partial(gpu_runner_of_ranks, program, devices, puts=way)
+        yield way, partial(exchange, Slope(ranks_seconds(kept(make), program, given)), way)
+
+
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     env.preset_shared_gpus()
-    devices = [g.index for g in gpus.usable(gpus.find())][: options.gpus]
-    end = time.monotonic() + options.seconds
-    with options.out.open("w") as out:
-        out.write(json.dumps(head(devices)) + "\n")
-        files = [f for f in options.cases.glob("*.json") if not f.stem.startswith("halo")]
-        for file in sorted(files, key=size_of):
-            if time.monotonic() > end:
-                print("left out for want of time:", file.stem)
-                continue
-            try:
-                record = measure(file, devices)
-            except Exception as error:
-                record = {"kind": "failure", "case": file.stem, "error": repr(error)[:600]}
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-            print(line_of(record), flush=True)
+    devices = [g.index for g in gpus.require_usable()][: case.gpus]
+    name, ranks, points = points_of(case.case)
+    program = routes.from_json((Path(case.folder) / f"{case.case}.json").read_text())
+    places = [devices[r * min(len(devices), ranks) // ranks] for r in range(ranks)]
+    case.facts["places"] = places
+    if name == "halo_columns":
+        yield dict(exchanges(program, ranks, points, places))
+        return
+    given = [Arguments(name, CASES[name][0](points, 2)(r, ranks)) for r in range(ranks)]
+
+    def ranked(make: Callable[[dict[str, int]], Runner]) -> Call:
+        return Slope(ranks_seconds(make, program, given))
+
+    def discrete(way: str) -> Call:
+        made: dict[int, Runner] = {}  # graphs are of so many steps
+
+        def runner(scalars: dict[str, int]) -> Runner:
+            steps = scalars["TSTEPS"]
+            if steps not in made:
+                made[steps] = hosted_runner_of_ranks(program, places, scalars, way)
+            return made[steps]
+
+        return ranked(runner)
+
+    calls = {
+        "ours": ranked(kept(lambda: gpu_runner_of_ranks(program, places))),
+        "without roles": ranked(kept(lambda: gpu_runner_of_ranks(program, places, False))),
+        **{f"by host, {way}": discrete(way) for way in WAYS[: 1 if ranks == 1 else 2]},
+        **by_mpi(case, ranks, name),
+    }
+    if (name, ranks) != ("jacobi_1d", 1):  # that one is there to be subtracted from two ranks
+        own, hosted = own_seconds(name, ranks, points, sorted(set(places)))
+        calls |= {"`cpufree.program`": Slope(own), "by host": Slope(hosted)}
+    yield calls
 
 
-def size_of(file: Path) -> tuple[int, str]:
-    """Return what cases are sorted by: small ones first."""
-    _, ranks, points = points_of(file)
-    shape = points if isinstance(points, tuple) else (points,)
-    return ranks * math.prod(shape), file.stem
-
-
-def line_of(record: dict[str, Any]) -> str:
-    """Return a record as a line of the table."""
-    if record["kind"] == "failure":
-        return f"{record['case']:34} {record['error'][:160]}"
-    columns = (
-        "us", "without_roles_us", "discrete_copies_us", "discrete_stores_us", "own_us", "hosted_us",
-        "compile_seconds",
-    )  # fmt: skip
-    cells = [f"{record[k]:9.2f}" if k in record else "        -" for k in columns]  # fmt: skip
-    return f"{record['case']:34} gpus {record['gpus']!s:14} " + " ".join(cells)
-
+BENCH = Bench(
+    name="dace",
+    set_up=set_up,
+    axes={"case": NAMES, "folder": ("cases",), "libraries": ("",), "gpus": (2,)},
+    ours="ours",
+    unit="µs",
+    repeats=5,
+)
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main(BENCH, __doc__))

@@ -1,4 +1,4 @@
-"""What bench/gpu_programs.py measures: programs, sizes, arguments."""
+"""What bench/programs.py measures: programs, sizes, arguments."""
 
 # The programs are written as people write them, without types.
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -92,6 +92,11 @@ PROGRAMS = (
     *("points_27", "jacobi_1d", "upwind_in_place", "cavity_flow"),
 )
 SIZES = ((1024, 128), (4096, 384), (256, 64))
+
+
+def side(name: str, n: int) -> int:
+    """Return the points a side of a program whose flat grids have n."""
+    return dict(SIZES).get(n, n // 8) if name in THREE_D else n
 
 
 def find(name: str) -> Any:

@@ -1,28 +1,20 @@
-"""Ways of doing the sweeps of compiled programs on a GPU, measured side by side.
+"""Ways of doing the sweeps of compiled programs on a GPU, side by side: microseconds a step.
 
-Usage: python bench/gpu_sweeps.py [--seconds 120] [--out FILE.jsonl] [--part K --of N]
-
-A record for each program and size: microseconds a step of the kernel with each way (SweepOptions),
-and of the host-driven variant with some. Kernels are compiled before, by several processes. With
---of N, part K measures every N-th case, on GPU K.
+Seconds are those of the kernel with each way (SweepOptions), and of the host-driven variant with
+some. Kernels are compiled before, by several processes.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import multiprocessing
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from gpu_program_cases import THREE_D, arguments, find
 
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.tiles import SweepOptions
 from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of
@@ -116,81 +108,47 @@ def compile_one(task: tuple[str, int, str, int]) -> None:
         print(f"{task}: {error}"[:300], file=sys.stderr)
 
 
-def measured(name: str, n: int, device: int) -> dict[str, Any]:
-    """Return microseconds a step by way."""
-    found: dict[str, Any] = {}
+def by_kernel(name: str, n: int, label: str, device: int) -> Callable[[], float]:
+    """Return what runs a kernel, and the seconds of a step."""
+    kernel, call, lowered = kernel_of(name, n, label, multiprocessors_of([device]))
+    run = gpu_runner(kernel, [device], ())
+    given = [call], lowered.data, lowered.scalars
+    return lambda: run.run(*given, 5.0, Watch(None), Laps()).seconds / steps_for(name, n)
+
+
+def by_host(name: str, n: int, label: str, device: int) -> Callable[[], float]:
+    """Return what runs the host-driven variant, and the seconds of a step."""
     steps = steps_for(name, n)
-    for label in (*WAYS, *ON_CHIP, *ROUNDS):
-        try:
-            kernel, call, lowered = kernel_of(name, n, label, multiprocessors_of([device]))
-            run = gpu_runner(kernel, [device], ())
-            given = [call], lowered.data, lowered.scalars
-            times = [run.run(*given, 5.0, Watch(None), Laps()).seconds for _ in range(3)]
-            found[label] = round(1e6 * min(times) / steps, 3)
-            del run  # and its memory
-        except Exception as error:
-            found[label] = f"{type(error).__name__}: {error}"[:200]
-    return found
+    run = HostedRun(find(name), arguments(name, n, steps), [device], WAYS[label])
+    return lambda: float(run.run(20.0)) / steps
 
 
-def measured_hosted(name: str, n: int, device: int) -> dict[str, Any]:
-    """Return microseconds a step of the host-driven variant by way."""
-    found: dict[str, Any] = {}
-    steps = steps_for(name, n)
-    for label in HOSTED:
-        try:
-            run = HostedRun(find(name), arguments(name, n, steps), [device], WAYS[label])
-            found[label] = round(1e6 * min(run.run(20.0) for _ in range(3)) / steps, 3)
-            del run
-        except Exception as error:
-            found[label] = f"{type(error).__name__}: {error}"[:200]
-    return found
-
-
-def records(cases: list[tuple[str, int]], device: int, end: float) -> Iterator[dict[str, Any]]:
-    """Yield a record for each case for which there is time."""
-    for name, n in cases:
-        if time.monotonic() > end:
-            yield {"kind": "skipped", "program": name, "n": n, "why": "the time is over"}
-            continue
-        yield {
-            "kind": "sweeps",
-            "program": name,
-            "n": n,
-            "steps": steps_for(name, n),
-            "us": measured(name, n, device),
-            "hosted_us": measured_hosted(name, n, device),
-        }
-
-
-def main() -> int:
-    """Measure and print; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--out", default="gpu-sweeps.jsonl")
-    parser.add_argument("--part", type=int, default=0)
-    parser.add_argument("--of", type=int, default=1)
-    given = parser.parse_args()
-    start = time.monotonic()
-    there = gpus.require_usable()
-    device = there[given.part % len(there)].index
-    cases = list(CASES[given.part :: given.of])
-    tasks = [(name, n, way, device) for name, n in cases for way in (*WAYS, *ON_CHIP, *ROUNDS)]
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    (name, n), device = case.program, gpus.require_usable()[case.gpu].index
+    labels = [label for label in (*WAYS, *ON_CHIP, *ROUNDS) if case.asks(label)]
     with multiprocessing.get_context("spawn").Pool(12) as pool:
-        pool.map(compile_one, tasks, chunksize=4)
-    print(f"compiled {len(tasks)} kernels in {time.monotonic() - start:.1f} s", flush=True)
-    with open(given.out, "w") as out:
-        for record in records(cases, device, start + given.seconds):
-            print(json.dumps(record), file=out, flush=True)
-            if record["kind"] == "sweeps":
-                print(f"{record['program']} {record['n']}: hosted {record['hosted_us']}")
-                ways = {k: v for k, v in record["us"].items() if isinstance(v, float)}
-                print(
-                    "  "
-                    + "  ".join(f"{k}: {v}" for k, v in sorted(ways.items(), key=lambda x: x[1]))
-                )
-    return 0
+        pool.map(compile_one, [(name, n, label, device) for label in labels])
+    last: dict[str, Callable[[], float]] = {}  # one at a time: each has memory on the GPU
 
+    def call(make: Any, label: str) -> float:
+        key = f"{make.__name__} {label}"
+        if key not in last:
+            last.clear()
+            last[key] = make(name, n, label, device)
+        return min(last[key]() for _ in range(3))
+
+    calls = {label: partial(call, by_kernel, label) for label in labels}
+    yield calls | {f"by host, {label}": partial(call, by_host, label) for label in HOSTED}
+
+
+BENCH = Bench(
+    name="sweeps",
+    set_up=set_up,
+    axes={"program": {f"{name} {n}": (name, n) for name, n in CASES}, "gpu": (0,)},
+    ours="plain",
+    unit="µs",
+    repeats=1,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main(BENCH, __doc__))

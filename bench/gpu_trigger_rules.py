@@ -1,20 +1,17 @@
 """Replays the scripts of triggers on GPUs, by every back end, and runs small exchanges.
 
-Usage: python bench/gpu_trigger_rules.py [--gpus 0,1] [--replays N] [--scripts N] [--json FILE]
-
-Exits with 1 where an outcome differs from what the rules demand.
+Each back end replays every script, exchanges some epochs, and has two blocks trigger a put by the
+public way. The command fails where an outcome differs from what the rules demand.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
-import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cpufree import triggered
-from cpufree.errors import CpufreeError
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
 from cpufree.triggered.extension import GPU_BACK_ENDS, load_gpu_extension
 
 EXPECTED = [1.0, 1.0, 2.0, 2.0]
@@ -25,21 +22,6 @@ def first_scripts(text: str, count: int) -> str:
     """Return the first `count` scripts of a text; 0: all."""
     parts = text.split("\nscript ")
     return text if count == 0 else "\nscript ".join(parts[: count + 1])
-
-
-def check(back_end: str, gpus: list[int], text: str, replays: int) -> dict[str, Any]:
-    """Return what came of the scripts, and of an exchange of some epochs."""
-    core = load_gpu_extension()
-    found: dict[str, Any] = {"back_end": back_end, "gpus": gpus}
-    try:
-        found["scripts"] = core.scripts(text, gpus, back_end, replays)
-        if back_end != "on_stream":  # its puts come at the end of a kernel: nobody waits within it
-            seconds, wrong, checksum, expected = core.soak(gpus, back_end, 100, 2, 200)
-            found["domain"] = run_domain(back_end, gpus)
-            found["exchange"] = {"seconds": seconds, "wrong": wrong, "equal": checksum == expected}
-    except CpufreeError as error:
-        found["error"] = str(error)
-    return found
 
 
 def run_domain(back_end: str, gpus: list[int]) -> list[float]:
@@ -57,55 +39,39 @@ def run_domain(back_end: str, gpus: list[int]) -> list[float]:
         return values
 
 
-def is_good(found: dict[str, Any]) -> bool:
-    """Return whether all is as the rules demand."""
-    exchange = found.get("exchange", {"wrong": 0, "equal": True})
-    scripts = found.get("scripts", [])
-    return (
-        "error" not in found
-        and exchange["wrong"] == 0
-        and exchange["equal"]
-        and found.get("domain", EXPECTED) == EXPECTED
-        and all(one["wrong"] == 0 for one in scripts)
-    )
+def check(back_end: str, gpus: list[int], text: str, replays: int) -> dict[str, Any]:
+    """Return what came of the scripts and of an exchange; raise an error where that is wrong."""
+    core = load_gpu_extension()
+    scripts = core.scripts(text, gpus, back_end, replays)
+    found = {"scripts": len(scripts), "skipped": sum(bool(one["skipped"]) for one in scripts)}
+    found["replays"] = sum(one["replays"] for one in scripts)
+    wrong = [f"{one['name']}: {one['difference']}" for one in scripts if one["wrong"]]
+    if back_end != "on_stream":  # its puts come at the end of a kernel: nobody waits within it
+        _, bad, checksum, expected = core.soak(gpus, back_end, 100, 2, 200)
+        wrong += [f"{bad} wrong values of an exchange"] * (bad > 0 or checksum != expected)
+        if (values := run_domain(back_end, gpus)) != EXPECTED:
+            wrong.append(f"a put of two blocks brought {values}")
+    if wrong:
+        raise RuntimeError("; ".join(wrong))
+    return found
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print a line for a back end, and one for each script that went wrong."""
-    scripts = found.get("scripts", [])
-    replays = sum(one["replays"] for one in scripts)
-    wrong = sum(one["wrong"] for one in scripts)
-    skipped = sum(bool(one["skipped"]) for one in scripts)
-    print(
-        f"{found['back_end']}: {len(scripts)} scripts, {skipped} skipped, {replays} replays, "
-        f"{wrong} wrong; exchange {found.get('exchange')}; domain {found.get('domain')}; "
-        f"{found.get('error', 'no error')}",
-        flush=True,
-    )
-    for one in scripts:
-        if one["wrong"]:
-            print(f"  {one['name']}: {one['wrong']} wrong: {one['difference']}")
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    text = first_scripts(SCRIPTS.read_text(), case.scripts)
+    gpus = [int(word) for word in case.gpus.split(",")]
+    yield {name: partial(check, name, gpus, text, case.replays) for name in GPU_BACK_ENDS}
 
 
-def main() -> int:
-    """Replay, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gpus", default="0,1")
-    parser.add_argument("--back-ends", default=",".join(GPU_BACK_ENDS))
-    parser.add_argument("--replays", type=int, default=6)
-    parser.add_argument("--scripts", type=int, default=0, help="the first so many; 0: all")
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    gpus = [int(word) for word in options.gpus.split(",")]
-    text = first_scripts(SCRIPTS.read_text(), options.scripts)
-    all_found = []
-    for back_end in options.back_ends.split(","):
-        all_found.append(check(back_end, gpus, text, options.replays))
-        show(all_found[-1])
-        if options.json:
-            Path(options.json).write_text(json.dumps(all_found, indent=1) + "\n")
-    return 0 if all(map(is_good, all_found)) else 1
-
+BENCH = Bench(
+    name="trigger-rules",
+    set_up=set_up,
+    axes={"gpus": ("0,1",), "replays": (6,), "scripts": (0,)},
+    unit="s",
+    shown=("scripts", "skipped", "replays"),
+    cold=True,
+    strict=True,
+    repeats=1,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main(BENCH, __doc__))

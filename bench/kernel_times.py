@@ -1,29 +1,23 @@
-"""Times how long NVRTC takes for kernels of solvers, as they are compiled when they are first used.
+"""How long NVRTC takes for kernels of solvers, as they are compiled when they are first used.
 
-Usage: python bench/kernel_times.py OUT.json [--architecture sm_90]
-
-Needs NVRTC, no GPU. Each kernel is compiled twice; the lesser time of this process counts: other
-work on the machine changes it little. Texts are those of
-systems/gpu/compiled/kernel_source.cpp, headers those of the source tree. "for any": the kernel for
-matrices of all kinds, as it comes with a wheel.
+Needs NVRTC, no GPU. Seconds are the processor's, to which other work on the machine adds little.
+Texts are those of systems/gpu/compiled/kernel_source.cpp, headers those of the source tree. "any":
+the kernel for matrices of all kinds, as it comes with a wheel.
 """
 
-from __future__ import annotations
-
-import argparse
-import datetime
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/python/support"))
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+from cpufree.errors import CpufreeError
 
-import nvrtc  # type: ignore[import-not-found]  # noqa: E402
-import records  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
-from cpufree.host import processor_name, read_text  # noqa: E402
+import nvrtc  # type: ignore[import-not-found]
 
 METHODS = {"cg": "ConjugateGradient", "prcg": "PredictRecompute", "pipecg": "PipelinedCg"}
 PRECONDITIONERS = {
@@ -60,51 +54,28 @@ run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,
 """
 
 
-def timed(text: str, architecture: str) -> tuple[float, int]:
-    """Return the processor's seconds for a text, and the bytes of its code."""
-    best, size = float("inf"), 0
-    for _ in range(2):
-        begin = time.process_time()
-        size = len(nvrtc.compile_text(text, architecture, nvrtc.OPTIONS[:3]))
-        best = min(best, time.process_time() - begin)
-    return best, size
-
-
-def main() -> int:
-    """Time all kernels; write the record."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("out", type=Path, metavar="OUT.json")
-    parser.add_argument("--architecture", default="sm_90", help="of a GPU (%(default)s)")
-    given = parser.parse_args()
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     if not nvrtc.find():
-        sys.exit("kernel_times: NVRTC was not found: pip install 'nvidia-cuda-nvrtc>=13,<14'")
-    nvrtc.compile_text('extern "C" __global__ void nothing() {}', given.architecture)
-    kernels = []
-    for method, preconditioner, form in KERNELS:
-        seconds, size = timed(text_of(method, preconditioner, form), given.architecture)
-        kernels.append(
-            {
-                "method": method,
-                "pc": preconditioner,
-                "for": form,
-                "seconds": round(seconds, 2),
-                "bytes": size,
-            }
-        )
-        print(f"{method:8s} {preconditioner:10s} {form:12s} {seconds:6.2f} s {size:8d} bytes")
-    record: dict[str, Any] = {
-        "command": f"python bench/kernel_times.py {given.out.name}",
-        "date": datetime.date.today().isoformat(),
-        "machine": processor_name(read_text("/proc/cpuinfo")),
-        "compiler": Path(nvrtc.find()).name,
-        "architecture": given.architecture,
-        "kernels": kernels,
-    }
-    records.write(record, given.out)
-    return 0
+        raise CpufreeError("NVRTC was not found: pip install 'nvidia-cuda-nvrtc>=13,<14'")
+    case.facts["compiler"] = Path(nvrtc.find()).name
 
+    def compiled() -> dict[str, Any]:
+        begin = time.process_time()
+        code = nvrtc.compile_text(text_of(*case.kernel), case.architecture, nvrtc.OPTIONS[:3])
+        return {"seconds": time.process_time() - begin, "bytes": len(code)}
+
+    yield {"NVRTC": compiled}
+
+
+BENCH = Bench(
+    name="kernel-times",
+    set_up=set_up,
+    axes={"kernel": {", ".join(one): one for one in KERNELS}, "architecture": ("sm_90",)},
+    unit="s",
+    shown=("bytes",),
+    cold=True,
+    repeats=2,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main(BENCH, __doc__))

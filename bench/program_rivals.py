@@ -1,4 +1,4 @@
-"""The programs of the benchmark as users of CuPy and JAX write them: the same arithmetic.
+"""The programs of bench/programs.py as users of CuPy, JAX and DaCe write them: the same arithmetic.
 
 CuPy: updates fused by cupy.fuse, one kernel each. JAX: the whole time loop in one jitted function.
 """
@@ -8,8 +8,18 @@ CuPy: updates fused by cupy.fuse, one kernel each. JAX: the whole time loop in o
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
+import tempfile
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
 
 Step = Callable[..., tuple[Any, ...]]
 
@@ -207,4 +217,70 @@ def jax_steps(jnp: Any) -> dict[str, Step]:
             *(jacobi_1d, jacobi_2d, heat_3d, fdtd_2d, shallow_water, gray_scott, life),
             *(points_27, acoustic, upwind_in_place),
         )
+    }
+
+
+ARRAYS = {"fdtd_2d": 3, "shallow_water": 3, "life": 1, "points_27": 1, "upwind_in_place": 1}
+"""How many arrays a step changes; 2 where nothing is said."""
+
+
+def jax_seconds(jax: Any, name: str, args: tuple[Any, ...]) -> Callable[[], float] | None:
+    """Return what runs a program by JAX and tells its seconds; None: it is not written for JAX."""
+    jax.config.update("jax_enable_x64", True)
+    step = jax_steps(jax.numpy).get(name)
+    if step is None:
+        return None
+    count = ARRAYS.get(name, 2)
+    state = tuple(jax.numpy.asarray(a) for a in args[:count])
+    others = tuple(jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in args[count:-1])
+    compiled = jax.jit(lambda s: jax.lax.fori_loop(0, args[-1], lambda t, x: step(t, x, others), s))
+
+    def run() -> float:
+        begin = time.perf_counter()
+        jax.block_until_ready(compiled(state))
+        return time.perf_counter() - begin
+
+    return run
+
+
+def dace_rivals() -> dict[str, Callable[..., Any]]:
+    """Return programs by name, with the arguments of ours; {}: DaCe is not installed.
+
+    DaCe's automatic optimization and its own code generator, the C++ compiler at -O3. The results
+    are the same to rounding: DaCe compiles with -ffast-math unless it is told otherwise.
+    """
+    if importlib.util.find_spec("dace") is None:
+        return {}
+    dace: Any = importlib.import_module("dace")
+    kernels: Any = importlib.import_module("dace_kernels")
+    dace.Config.set("default_build_folder", value=tempfile.mkdtemp(prefix="dace-"))
+
+    def compiled(name: str) -> Any:
+        optimize = importlib.import_module("dace.transformation.auto.auto_optimize")
+        sdfg = getattr(kernels, name).to_sdfg(simplify=True)
+        optimize.auto_optimize(sdfg, dace.DeviceType.CPU)
+        return sdfg.compile()
+
+    def jacobi(name: str, sizes: Callable[[Any], dict[str, int]]) -> Callable[..., Any]:
+        made: list[Any] = []
+
+        def call(a: Any, b: Any, steps: int) -> None:
+            made[:] = made or [compiled(name)]
+            made[0](A=a, B=b, steps=np.int64(steps + 1), **sizes(a))  # it counts from 1
+
+        return call
+
+    fdtd: list[Any] = []
+
+    def fdtd_2d(ex: Any, ey: Any, hz: Any, pulse: Any, steps: int) -> None:
+        fdtd[:] = fdtd or [compiled("fdtd_2d")]
+        n, m = ex.shape
+        fdtd[0](
+            ex=ex, ey=ey, hz=hz, source=pulse, steps=np.int64(steps), N=n, M=m, K=pulse.shape[0]
+        )
+
+    return {
+        "jacobi_1d": jacobi("jacobi_1d", lambda a: {"N": a.shape[0]}),
+        "jacobi_2d": jacobi("jacobi_2d", lambda a: {"N": a.shape[0], "M": a.shape[1]}),
+        "fdtd_2d": fdtd_2d,
     }

@@ -1,148 +1,150 @@
-"""Compiled programs on CPUs against NumPy, numba and DaCe: medians, ratios in one run.
+"""Compiled programs against host-driven ones, hand-written kernels, and others' compilers.
 
-Usage: python bench/programs.py [N] [STEPS] [--out FILE.jsonl]. N: points a side, of grids of three
-dimensions an eighth of it. Prints seconds and ratios; what is not installed, and programs that a
-rival does not take, are left out and told. NumPy and numba (parallel) run the same text, DaCe (its
-own code generator, where the program is one of NPBench's) the same arithmetic. Rounds interleave
-all contenders.
+Microseconds of a step. On GPUs, whole warm calls with arrays on the GPU, against CuPy and JAX, and
+`kernel`, to compare with the host-driven variant and the hand-written Jacobi kernels, whose times
+are those of the run alone. On the CPU against NumPy, numba (parallel) and DaCe's own code
+generator. CuPy does a tenth of the steps, for it takes the same time for each.
 """
 
-from __future__ import annotations
-
-import argparse
-import datetime
 import importlib
 import importlib.util
-import json
-import math
-import os
-import statistics
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
-sys.path.insert(0, str(Path(__file__).parent))
-
-import records
-from dace_rival import dace_rivals
-from gpu_program_cases import THREE_D, arguments, find, plain
-from gpu_program_tables import TEN
+from gpu_program_cases import PROGRAMS, THREE_D, arguments, find, grids, plain, side, steps_for
+from program_rivals import cupy_rivals, dace_rivals, jax_seconds
 
 import cpufree
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+from cpufree.compiler.hosted import HostedRun
+from cpufree.engines import gpus
 
-grids: Any = importlib.import_module("grid_programs")
 
-REPEATS = 5
+def module(name: str) -> Any:
+    """Return a module, None where it is not installed."""
+    return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
 
-def rivals_of(name: str, from_dace: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Return who else runs a program."""
-    found: dict[str, Callable[..., Any]] = {"numpy": plain(name)}
-    if importlib.util.find_spec("numba") is not None:
-        numba: Any = importlib.import_module("numba")
-        found["numba"] = numba.njit(parallel=True)(plain(name))
-    if name in from_dace:
-        found["dace"] = from_dace[name]
+def ours(program: Any, args: tuple[Any, ...], steps: int, **where: Any) -> dict[str, Any]:
+    """Return what a step of a compiled program takes."""
+    begin = time.perf_counter()
+    program.run(args, **where)
+    seconds = time.perf_counter() - begin
+    found = {"seconds": seconds / steps, "kernel": program.timings["kernel"] / steps}
+    if program.engine == "cuda_p2p":
+        engine = list(program._gpu_runs)[-1].engine
+        on_chip = engine.kernel.text.on_chip is not None
+        found |= {"blocks": engine.blocks, "barriers": engine.kernel.text.barriers}
+        found["on_chip"] = on_chip
     return found
 
 
-def warmed(f: Callable[[], Any]) -> str:
-    """Call once; return why that does not work, "" where it does."""
-    try:
-        f()
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"[:160]
-    return ""
+def run_alone(make: Callable[[], Callable[[], float]], steps: int) -> Call:
+    """Return a contender of whom only the run is timed; it is made by its first call."""
+    made: list[Callable[[], float]] = []
+
+    def call() -> dict[str, float]:
+        made[:] = made or [make()]
+        seconds = made[0]() / steps
+        return {"seconds": seconds, "kernel": seconds}
+
+    return call
 
 
-def seconds_of(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the medians of the seconds of warm calls, a round after the other."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(REPEATS):
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(found) for name, found in seconds.items()}
+def on_gpus(case: Case, program: Any, args: tuple[Any, ...], steps: int) -> dict[str, Call]:
+    """Return the contenders on GPUs."""
+    cupy, jax = module("cupy"), module("jax")
+    given = tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
+    devices = [gpu.index for gpu in gpus.require_usable()][: case.pes]
+    where = {"engine": "cuda_p2p", "pes": case.pes, "wait_limit": 5}
 
+    def hosted() -> Callable[[], float]:
+        run = HostedRun(program, given, devices)
+        return lambda: run.run(20.0)
 
-def measure(name: str, n: int, steps: int, from_dace: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a program."""
-    program, given = find(name), arguments(name, n // 8 if name in THREE_D else n, steps)
-    arrays = grids.copies(given)
-    calls: dict[str, Callable[[], Any]] = {
-        "cpufree": lambda: program.run(arrays, engine="cpu_threads")
+    def by_hand() -> float:
+        return float(cpufree.stencil.jacobi(args[0], steps, **where).seconds)
+
+    calls: dict[str, Call] = {
+        "cpufree": partial(ours, program, given, steps, **where),
+        "host-driven": run_alone(hosted, steps),
     }
-    for rival, f in rivals_of(name, from_dace).items():
-        calls[rival] = partial(f, *grids.copies(given))
-    refused = {who: why for who, call in calls.items() if (why := warmed(call))}
-    seconds = seconds_of({who: call for who, call in calls.items() if who not in refused})
-    return {
-        "kind": "program", "program": name, "n": n, "steps": steps, "pes": program.pes,
-        "seconds": seconds, "refused": refused,
-    }  # fmt: skip
+    if case.program in ("jacobi", "jacobi_3d"):
+        calls["hand-written"] = run_alone(lambda: by_hand, steps)
+    elif case.pes == 1:
+        # Fused by cupy.fuse is faster, always, where there is such a text.
+        f = cupy_rivals(cupy).get(case.program) or plain(case.program)
+        at = -2 if case.program == "cavity_flow" else -1
+        few: int = max(1, given[at] // 10)
+        fewer = (*given[:at], few, *(given[at + 1 :] if at < -1 else ()))
+
+        def by_cupy() -> float:
+            begin = time.perf_counter()
+            f(*fewer)
+            cupy.cuda.get_current_stream().synchronize()
+            return (time.perf_counter() - begin) / few
+
+        calls["cupy"] = by_cupy
+        if jax is not None and (run := jax_seconds(jax, case.program, args)) is not None:
+            calls["jax"] = lambda: run() / steps
+    return calls
 
 
-def line_of(record: dict[str, Any]) -> str:
-    """Return a record as a line of the table."""
-    seconds = record["seconds"]
-    ours = seconds.get("cpufree", math.nan)
-    line = f"{record['program']:16s} {record['pes']} PEs {ours:8.4f} s"
-    for who, found in seconds.items():
-        line += "" if who == "cpufree" else f"   {who} {found:8.4f} s, {found / ours:5.2f} ×"
-    return line + "".join(f"   {who}: {why}" for who, why in record["refused"].items())
+def on_cpu(case: Case, program: Any, args: tuple[Any, ...], steps: int) -> dict[str, Call]:
+    """Return the contenders on the CPU."""
+    others: dict[str, Any] = {"numpy": plain(case.program)}
+    if (numba := module("numba")) is not None:
+        others["numba"] = numba.njit(parallel=True)(plain(case.program))
+    if case.program in (dace := dace_rivals()):
+        others["dace"] = dace[case.program]
+
+    def timed(f: Any, given: tuple[Any, ...]) -> float:
+        begin = time.perf_counter()
+        f(*given)
+        return (time.perf_counter() - begin) / steps
+
+    calls: dict[str, Call] = {n: partial(timed, f, grids.copies(args)) for n, f in others.items()}
+    mine = partial(ours, program, grids.copies(args), steps, engine="cpu_threads")
+    return {"cpufree": mine, **calls}
 
 
-def means(found: list[dict[str, Any]]) -> list[str]:
-    """Return the geometric means against each rival."""
-    lines = []
-    for rival in ("numpy", "numba", "dace"):
-        ratios = [
-            r["seconds"][rival] / r["seconds"]["cpufree"] for r in found if rival in r["seconds"]
-        ]
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            lines.append(
-                f"against {rival}: {mean:.2f} × (geometric mean of {len(ratios)} programs), "
-                f"{min(ratios):.2f} × at worst"
-            )
-    return lines
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    n = side(case.program, case.n)
+    points = n**3 if case.program in THREE_D else n * n
+    usual = steps_for(points) // (10 if case.program == "cavity_flow" else 1) + 1
+    steps = case.steps or usual
+    args = tuple(
+        a.astype(case.type) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a
+        for a in arguments(case.program, n, steps)
+    )
+    case.facts.update(points=n, step_count=steps)
+    contenders = on_cpu if case.engine == "cpu_threads" else on_gpus
+    yield contenders(case, find(case.program), args, steps)
 
 
-def main() -> int:
-    """Measure and print; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("n", nargs="?", type=int, default=1024)
-    parser.add_argument("steps", nargs="?", type=int, default=20)
-    parser.add_argument("--programs", default=",".join(TEN))
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    from_dace = dace_rivals()
-    versions = {"cpufree": cpufree.__version__, "numpy": np.__version__}
-    for name in ("numba", "dace"):
-        if importlib.util.find_spec(name) is not None:
-            versions[name] = importlib.import_module(name).__version__
-    found: list[dict[str, Any]] = []
-    head = {
-        "kind": "machine", "machine": f"{os.cpu_count()} cores", "versions": versions,
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": records.command_line(), "load": os.getloadavg()[0],
-    }  # fmt: skip
-    for name in given.programs.split(","):
-        found.append(measure(name, given.n, given.steps, from_dace))
-        print(line_of(found[-1]), flush=True)
-    print("\n".join(means(found)))
-    if given.out is not None:
-        lines = [json.dumps(one) for one in (head, *found)]
-        given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 0
-
+BENCH = Bench(
+    name="programs",
+    set_up=set_up,
+    axes={
+        "program": ("jacobi", "jacobi_3d", *PROGRAMS),
+        "n": (1024, 4096, 256),
+        "pes": (1, 2),
+        "steps": (0,),
+        "type": ("float64",),
+        "engine": ("cuda_p2p",),
+    },
+    cpu={"program": PROGRAMS, "n": (1024,), "pes": (1,), "steps": (20,)}
+    | {"engine": ("cpu_threads",)},
+    quick={"program": ("jacobi_2d", "life"), "n": (64,), "steps": (4,)},
+    ours="cpufree",
+    unit="µs",
+    shown=("kernel",),
+    repeats=5,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main(BENCH, __doc__))

@@ -1,26 +1,24 @@
 """What operations on words cost between copies of a stream: copies from one GPU to another.
 
-Usage: python bench/stream_words.py OUT.json (needs CuPy and two GPUs that reach one another)
-
 A copy engine as a NIC waits for a word, copies, and writes words (cpufree/triggered/nics/copy_engine). Here
 copies are queued behind a gate, with such operations between them, on one stream or four; the time
-of a copy is that of all over their number.
+of a copy is that of all over their number. Needs CuPy and two GPUs that reach one another.
 """
-
-from __future__ import annotations
 
 import ctypes
 import importlib
-import json
-import sys
 import time
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
+from cpufree.bench.declared import Bench, Call, Case
+from cpufree.bench.declared.command import main
+
 SIZES = (8 << 20, 1 << 20, 4096)
-COPIES, SLOTS, ROUNDS = 32, 16, 9
+COPIES, SLOTS = 32, 16
 WAIT, WRITE = "cuStreamWaitValue64_v2", "cuStreamWriteValue64_v2"
 COPY_WORD = "a word by a copy"
-cupy: Any = importlib.import_module("cupy")
 GATE = 2048  # bytes from the beginning of the host's words
 
 
@@ -28,6 +26,7 @@ class Driver:
     """The calls of CUDA's driver that are measured, and memory for them."""
 
     def __init__(self) -> None:
+        self.cupy: Any = importlib.import_module("cupy")
         self.library = ctypes.CDLL("libcuda.so.1")
         for name in (WAIT, WRITE):
             getattr(self.library, name).argtypes = [
@@ -36,7 +35,7 @@ class Driver:
         self.library.cuMemcpyDtoDAsync_v2.argtypes = [
             ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p,
         ]  # fmt: skip
-        runtime = cupy.cuda.runtime
+        runtime = self.cupy.cuda.runtime
         for gpu in (1, 0):
             runtime.setDevice(gpu)
             runtime.deviceEnablePeerAccess(1 - gpu)
@@ -60,57 +59,58 @@ class Driver:
     @staticmethod
     def _check(status: int, what: str) -> None:
         if status:
-            raise SystemExit(f"{what} failed with status {status}")
+            raise RuntimeError(f"{what} failed with status {status}")
 
 
-def one_copy(
-    driver: Driver, streams: list[Any], between: tuple[list[Any], list[Any]], size: int
-) -> float:
-    """Return seconds of a copy; `between`: operations before each, and after."""
-    gate = driver.host + GATE
-    ctypes.c_uint64.from_address(gate).value = 0
+driver = cache(Driver)
+
+
+def one_copy(streams: list[Any], before: list[Any], after: list[Any], size: int) -> float:
+    """Return seconds of a copy, with operations before each, and after."""
+    cuda = driver()
+    gate = ctypes.c_uint64.from_address(cuda.host + GATE)
+    gate.value = 0
     for stream in streams:
-        driver.word(stream.ptr, WAIT, gate, 1)
+        cuda.word(stream.ptr, WAIT, cuda.host + GATE, 1)
     for number in range(COPIES):
         stream, place = streams[number % len(streams)].ptr, number % SLOTS * size
-        for what in between[0]:
-            driver.word(stream, *what)
-        driver.copy(stream, driver.target + place, driver.source + place, size)
-        for what in between[1]:
-            driver.word(stream, *what)
+        for what in before:
+            cuda.word(stream, *what)
+        cuda.copy(stream, cuda.target + place, cuda.source + place, size)
+        for what in after:
+            cuda.word(stream, *what)
     time.sleep(0.003)
     start = time.perf_counter()
-    ctypes.c_uint64.from_address(gate).value = 1
+    gate.value = 1
     for stream in streams:
         stream.synchronize()
     return (time.perf_counter() - start) / COPIES
 
 
-def main() -> None:
-    """Measure, print and write all."""
-    driver = Driver()
-    here, there, host = driver.here, driver.there, driver.host
-    variants = {
+def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    cuda = driver()
+    here, there, host = cuda.here, cuda.there, cuda.host
+    streams = [cuda.cupy.cuda.Stream(non_blocking=True) for _ in range(case.streams)]
+    between: dict[str, tuple[list[Any], list[Any]]] = {
         "nothing": ([], []),
         "a wait": ([(WAIT, here)], []),
         "a write here": ([], [(WRITE, here)]),
         "a write to the host": ([], [(WRITE, host)]),
         "a write to the other GPU": ([], [(WRITE, there)]),
         "writes here and to the host": ([], [(WRITE, here), (WRITE, host)]),
-        "a word by a copy": ([], [(COPY_WORD, there)]),
+        COPY_WORD: ([], [(COPY_WORD, there)]),
     }
-    rows = []
-    for size in SIZES:
-        for count in (1, 4):
-            streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
-            for name, between in variants.items():
-                seconds = sorted(one_copy(driver, streams, between, size) for _ in range(ROUNDS))
-                median = seconds[ROUNDS // 2]
-                rows.append({"size": size, "streams": count, "between": name, "seconds": median})
-                print(f"{size:9d} B, {count} streams, {name:28s} {1e6 * median:7.2f} us a copy")
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        json.dump(rows, file, indent=1)
+    yield {name: partial(one_copy, streams, *of, case.size) for name, of in between.items()}
 
+
+BENCH = Bench(
+    name="stream-words",
+    set_up=set_up,
+    axes={"size": SIZES, "streams": (1, 4)},
+    ours="nothing",
+    unit="µs",
+    repeats=9,
+)
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main(BENCH, __doc__))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import runpy
 from statistics import median
 
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.time.tables import collect
 from tools.page_tables import markdown
+from tools.results import other_tables as others
+from tools.results import programs
 from tools.results import solver_tables as cg
-from tools.results.records import FOLDER, ROOT, json_lines, origin
-from tools.results.time import lines_of
+from tools.results.records import json_lines, origin
 
 CPU = "cpu-2026-11-21.json"
 SCRIPT = "time-2x-2026-11-26/text.jsonl"
-PROGRAMS = "programs-2x-2026-11-26-later.jsonl"
+GPU_PROGRAMS = "programs-2x-2026-11-26-later.jsonl", "programs-4x-2026-11-26.jsonl"
 
 
 def table() -> str:
@@ -25,10 +24,7 @@ def table() -> str:
 
 
 def _on_cpu() -> tuple[str, ...]:
-    found = [
-        1 / one["derived"]["methods"]["prcg"]["ratio_to_scipy"]["median"]
-        for one in json.loads((FOLDER / CPU).read_text(encoding="utf-8"))["large"]
-    ]
+    found = [1 / median(ratios) for ratios in others.over_scipy(CPU, "prcg").values()]
     return (
         f"A solve of 100 iterations with Jacobi, {len(found)} matrices of 0.4 to 1.3 million rows",
         "SciPy's `cg` with Jacobi",
@@ -39,7 +35,7 @@ def _on_cpu() -> tuple[str, ...]:
 
 
 def _to_the_answer() -> tuple[str, ...]:
-    found = collect(lines_of(FOLDER / SCRIPT))
+    found = collect(json_lines(SCRIPT))
     times = {
         contender: median(float(one["seconds"]) for one in lines)
         for (_, kind, contender), lines in found.items()
@@ -52,7 +48,7 @@ def _to_the_answer() -> tuple[str, ...]:
         "SciPy's reader and CuPy's `cg`",
         f"{theirs / ours:.1f}×",
         "1 H100",
-        f"`bench/gpu_time.sh OUT`, [record](bench/results/{SCRIPT})",
+        f"`cpufree bench time`, [record](bench/results/{SCRIPT})",
     )
 
 
@@ -71,14 +67,13 @@ def _iteration() -> tuple[str, ...]:
 
 
 def _programs() -> tuple[str, ...]:
-    head, *found = json_lines(PROGRAMS)
-    tables = runpy.run_path(str(ROOT / "bench/gpu_program_tables.py"))
-    large = tables["programs_of"](found, tables["CLASSES"]["large"])
-    ratios = [ratio for one in large if (ratio := tables["over_rivals"](one))]
+    record = GPU_PROGRAMS[0]
+    large = programs.programs_of(programs.read(record), programs.CLASSES["large"])
+    ratios = [ratio for one in large if (ratio := programs.over_rivals(one))]
     return (
         f"A call of a NumPy-style program on a grid, {len(ratios)} programs at 4096² and 384³",
         "the best of CuPy and JAX",
         f"{geometric_mean(ratios):.2f}× ({min(ratios):.2f} at worst)",
-        f"1 {head['gpus'][0].replace('NVIDIA ', '')}",
-        f"`bench/gpu_programs.sh OUT`, [record](bench/results/{PROGRAMS})",
+        f"1 {programs.gpus_of(record).rpartition(' ')[2]}",
+        f"`python bench/programs.py`, [record](bench/results/{record})",
     )

@@ -1,23 +1,16 @@
-"""The table in docs/methods.md: what method="auto" chooses, and how the methods compare in records.
-
-Usage: python -m tools.method_table --write|--check. Exits with 1 where --check finds it stale.
-"""
+"""The table in docs/methods.md: what method="auto" chooses, and how methods compare in records."""
 
 from __future__ import annotations
 
-import argparse
 import math
-import re
 import statistics
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from cpufree.engines.method_choice import Solve, choose_method
-from tools.results.records import LINKS, ROOT, json_lines, json_record
+from tools.results.records import LINKS, json_lines, json_record, medians
 
-PAGE = ROOT / "docs/methods.md"
 MARKS = ("<!-- methods compared -->\n", "<!-- end of methods compared -->")
 SUITES = (
     *("cg-1x-2026-11-24.jsonl", "cg-2x-sorted-2026-11-23.jsonl"),
@@ -80,11 +73,8 @@ def with_jacobi() -> Iterator[Case]:
         if line["engine"] == "cuda_p2p":
             key = (eight, "8 H200", line["matrix"])
             found.setdefault(key, {})[line["method"]] = line["microseconds_median"]
-    for line in json_record(cpu)["large"]:
-        found[cpu, "2 cores", line["name"]] = {
-            method: statistics.median(raw["kernel_seconds"])
-            for method, raw in line["raw"]["methods"].items()
-        }
+    for case, seconds in medians(cpu, "kernel").items():
+        found[cpu, "2 cores", case] = seconds
     for (record, machine, _), seconds in found.items():
         yield Case(record, machine, "jacobi", "prcg", seconds)
 
@@ -120,27 +110,6 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def page() -> str:
-    """Return the page with the table as it is to be."""
-    begin, end = map(re.escape, MARKS)
-    text = PAGE.read_text(encoding="utf-8")
-    made = f"{MARKS[0]}{table()}{MARKS[1]}"
-    return re.sub(f"{begin}.*?{end}", lambda _: made, text, flags=re.DOTALL)
-
-
-def main() -> int:
-    """Write the table, or say that it is out of date."""
-    parser = argparse.ArgumentParser(prog="python -m tools.method_table")
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--write", action="store_true", help="write the table")
-    how.add_argument("--check", action="store_true", help="fail where it is out of date")
-    if parser.parse_args().write:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        print("docs/methods.md is out of date: run python -m tools.method_table --write")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def tables() -> dict[tuple[str, str], str]:
+    """Return the table by the marks between which it stands."""
+    return {MARKS: table()}

@@ -1,16 +1,10 @@
-"""Write the tables of options in pages out of the schema of options, or check them.
-
-Usage: python tools/option_tables.py --write|--check PAGE... Exits with 1 where --check finds a
-table that is not.
-"""
+"""The tables of options in pages, out of the schema of options."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from cpufree import model_options, options, simulate_options
 from cpufree.options import VARIABLES, Option
@@ -57,27 +51,3 @@ def with_tables(page: str) -> str:
         made = environment() if name == "environment" else table(TABLES[name])
         pieces[k + 1] = f"{made}\n{end}{rest}"
     return "".join(pieces)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Write or check the tables of pages; return the exit status."""
-    if len(arguments) < 2 or arguments[0] not in ("--write", "--check"):
-        print("usage: python tools/option_tables.py --write|--check PAGE...", file=sys.stderr)
-        return 2
-    stale = 0
-    for name in arguments[1:]:
-        text = Path(name).read_text(encoding="utf-8")
-        made = with_tables(text)
-        if made == text:
-            continue
-        if arguments[0] == "--write":
-            Path(name).write_text(made, encoding="utf-8")
-        else:
-            stale += 1
-            print(f"{name}: tables of options are out of date; run python tools/option_tables.py "
-                  f"--write {name}")  # fmt: skip
-    return 1 if stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

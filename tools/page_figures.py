@@ -1,15 +1,12 @@
-"""Sentences of hand-written pages that quote figures, made from the records.
-
-Usage: python -m tools.page_figures --write|--check.
-"""
+"""Sentences and tables of hand-written pages that quote figures, made from the records."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.noise import geometric_mean
@@ -18,11 +15,19 @@ from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
 from tools import headlines
-from tools.page_tables import markdown, run
+from tools.page_tables import Tables, markdown
+from tools.results import dace, programs
 from tools.results import solver_tables as cg
-from tools.results.records import FOLDER, ROOT, json_lines, solver_record
+from tools.results.records import (
+    FOLDER,
+    ROOT,
+    declared_lines,
+    json_lines,
+    problems,
+    solver_record,
+)
+from tools.results.records import medians as medians_of
 
-PROGRAM = "python -m tools.page_figures"
 CPU_PROGRAMS = "programs-cpu-2026-11-26.jsonl"
 # Folder of samples and verdicts, machine file, and the ways in the table of the page.
 TWO = ("model-2x-2026-11-26", "h100-2x")
@@ -38,14 +43,15 @@ def filled(text: str) -> str:
 
 def cpu_programs() -> str:
     """Return how programs on CPU threads compare with NumPy, numba and DaCe."""
-    head, *found = json_lines(CPU_PROGRAMS)
+    head, found = json_lines(CPU_PROGRAMS)[0], medians_of(CPU_PROGRAMS)
+    names = {case: line["program"] for case, line in problems(CPU_PROGRAMS).items()}
 
     def over(rival: str) -> dict[str, float]:
-        times = {one["program"]: one["seconds"] for one in found}
+        times = {names[case]: of for case, of in found.items()}
         return {name: t[rival] / t["cpufree"] for name, t in times.items() if rival in t}
 
     numpy, numba, dace = over("numpy"), over("numba"), over("dace")
-    refused = [one["program"] for one in found if "numba" not in one["seconds"]]
+    refused = [names[case] for case, of in found.items() if "numba" not in of]
     ours = [1 / ratio for ratio in dace.values()]
     command = head["command"].partition(" --")[0]
     return filled(
@@ -193,13 +199,15 @@ BUILDS_BEFORE, BUILDS_NOW = "build-2026-11-28.json", "build-edits-2026-11-28.jso
 
 def builds(link: str) -> str:
     """Return what building the package takes, before and after the last change of that."""
-    old, record = (json.loads((FOLDER / name).read_text()) for name in (BUILDS_BEFORE, BUILDS_NOW))
-    before, after = old["trees"]["before"], record["trees"]["after"]
-    rows = []
+    record = declared_lines(BUILDS_NOW)[0]
+    both, rows = ((BUILDS_BEFORE, "before"), (BUILDS_NOW, "after")), []
     for step, label in BUILD_STEPS.items():
-        found = [tree.get(step) for tree in (before, after)]
-        shown = [f"{one['wall']:.0f} s, {one['processors']:.0f} s" if one else "–" for one in found]
+        shown = []
+        for name, tree in both:
+            wall, used = (medians_of(name, x).get(step, {}) for x in ("seconds", "processors"))
+            shown.append(f"{wall[tree]:.0f} s, {used[tree]:.0f} s" if tree in wall else "–")
         rows.append((label, *shown))
+    then = medians_of(BUILDS_BEFORE)["install"]["after"]
     head = ("command; wall time, and time of processors", "before", "now")
     return (
         markdown(head, rows)
@@ -210,7 +218,7 @@ def builds(link: str) -> str:
             f"([record]({link}{BUILDS_NOW}), with its command). *Before* is the commit before "
             "kernels for CPUs were left to be compiled when they are first used, in another run on "
             f"a machine of the same kind ([record]({link}{BUILDS_BEFORE}), in which *now* took "
-            f"{old['trees']['after']['install']['wall']:.0f} s)."
+            f"{then:.0f} s)."
         )
     )
 
@@ -226,11 +234,12 @@ KERNEL_TIMES = "kernel-times-2026-11-29.json"
 
 def kernel_times() -> str:
     """Return what NVRTC takes for kernels of solvers."""
-    record = json.loads((FOLDER / KERNEL_TIMES).read_text())
-    rows: list[tuple[str, ...]] = [
-        (f"`{k['method']}`, {k['pc']}", k["for"], f"{k['seconds']:.1f} s", f"{k['bytes'] >> 10} KB")
-        for k in record["kernels"]
-    ]
+    record, sizes = declared_lines(KERNEL_TIMES)[0], medians_of(KERNEL_TIMES, "bytes")
+    rows: list[tuple[str, ...]] = []
+    for case, of in medians_of(KERNEL_TIMES).items():
+        method, pc, form = case.split(", ")
+        size = f"{int(sizes[case]['NVRTC']) >> 10} KB"
+        rows.append((f"`{method}`, {pc}", form, f"{of['NVRTC']:.1f} s", size))
     head = ("method, preconditioner", "for", "NVRTC, one core", "machine code")
     return (
         markdown(head, rows)
@@ -242,7 +251,7 @@ def kernel_times() -> str:
     )
 
 
-PAGES = {
+PAGES: dict[Path, Tables] = {
     ROOT / "README.md": lambda: {"headlines": headlines.table()},
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
     ROOT / "docs/design/kernel-compilation.md": lambda: {
@@ -252,6 +261,13 @@ PAGES = {
     ROOT / "docs/compiler.md": lambda: {
         "programs on CPUs": cpu_programs(),
         "NPBench's kernels": npbench_programs(),
+        ("<!-- figures of compiled programs -->", "<!-- end of figures -->"): (
+            f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
+        ),
+    },
+    ROOT / "docs/dace.md": lambda: {
+        "programs of ranks": dace.programs(),
+        "puts of columns": dace.puts(),
     },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
@@ -262,7 +278,3 @@ PAGES = {
     },
     ROOT / "docs/design/baselines.md": lambda: {"MPI, four GPUs": mpi_on_four()},
 }
-
-
-if __name__ == "__main__":
-    sys.exit(run(PROGRAM, PAGES))

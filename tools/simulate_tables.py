@@ -1,24 +1,18 @@
-"""The tables of docs/simulate.md: scaling of Trotter et al., and records of this project.
-
-Usage: python -m tools.simulate_tables --write|--check. Takes some ten seconds.
-"""
+"""The tables of docs/simulate.md: scaling of Trotter et al., and records of this project."""
 
 from __future__ import annotations
 
 import statistics
-import sys
 from functools import cache
 
 from cpufree.machine.clusters import load_cluster
 from cpufree.simulate.measured import Summary, compare, read_cases, summaries, summary
 from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
 from cpufree.simulate.scaling import EXPERIMENTS, STYLES, TOLERANCE, Curve, Experiment, best, curves
-from tools.page_tables import markdown, run
+from tools.page_tables import markdown
 from tools.results.records import ROOT
 
-PAGE = ROOT / "docs/simulate.md"
 GPUS = ("NVIDIA H200", "NVIDIA H100")
-PROGRAM = "python -m tools.simulate_tables"
 
 
 def percent(share: float) -> str:
@@ -82,7 +76,3 @@ def measured() -> str:
 def tables() -> dict[str, str]:
     """Return all tables by name."""
     return {"scaling": scaling(), "measured": measured()}
-
-
-if __name__ == "__main__":
-    sys.exit(run(PROGRAM, {PAGE: tables}))

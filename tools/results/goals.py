@@ -158,17 +158,15 @@ def _processes() -> Iterator[Goal]:
     yield Goal(what, "0.85", text, verdict(run.by_cg >= 0.85, "by their count of CG"))
 
 
-def tables() -> list[tuple[str, str]]:
-    """Return heading and table of each group of goals."""
-    parts = {
-        "Solvers against host-driven ones": _solvers(),
-        "Products and iterations at the speed of memory": _memory(),
-        "Stencils": _stencils(),
-        "Several processes": _processes(),
-    }
-    heads = ["what", "aim", "reached", "verdict"]
-    return [(title, _left(heads, [g.cells() for g in goals])) for title, goals in parts.items()]
+PARTS = {
+    "solvers": _solvers,
+    "memory": _memory,
+    "stencils": _stencils,
+    "processes": _processes,
+}
 
 
-def _left(heads: list[str], rows: list[list[str]]) -> str:
-    return markdown(heads, rows).replace("--:", "---")
+def table(part: str) -> str:
+    """Return the table of a group of goals."""
+    rows = [goal.cells() for goal in PARTS[part]()]
+    return markdown(["what", "aim", "reached", "verdict"], rows).replace("--:", "---")

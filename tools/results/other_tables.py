@@ -9,7 +9,7 @@ from typing import Any
 from cpufree.bench.core import work
 from cpufree.bench.report.tables import micro
 from cpufree.generate.look_alikes import entry_of
-from tools.results.records import json_record, markdown
+from tools.results.records import json_record, markdown, medians, problems, values
 from tools.results.solver_tables import EIGHT, copy_rate, millions
 
 PROCESSES_EIGHT = "nvshmem-8x-2026-11-22.json"
@@ -153,21 +153,31 @@ def setup_iterations() -> tuple[float, float]:
     return min(found), max(found)
 
 
-def _range(value: dict[str, float], digits: int = 2) -> str:
-    return f"{value['median']:.{digits}f} ({value['min']:.{digits}f}–{value['max']:.{digits}f})"
+def _range(found: list[float]) -> str:
+    return f"{statistics.median(found):.2f} ({min(found):.2f}–{max(found):.2f})"
+
+
+def _paired(name: str, what: str, one: str, other: str) -> dict[str, list[float]]:
+    """Return the ratios of two contenders, round by round, of each case."""
+    return {
+        case: [a / b for a, b in zip(of[one], of[other], strict=True)]
+        for case, of in values(name, what).items()
+    }
+
+
+def over_scipy(name: str, method: str) -> dict[str, list[float]]:
+    """Return the time of whole calls over SciPy's, round by round, of each large system."""
+    return _paired(name, "seconds", method, "scipy")
 
 
 def cpu_large() -> str:
     """Return the CPU engine against SciPy and against a triad, `prcg`."""
-    rows = []
-    for system in json_record(CPU)["large"]:
-        derived = system["derived"]
-        mine = derived["methods"]["prcg"]
-        scipy = derived["scipy_seconds_per_iteration"]["median"] * 1e3
-        row = [system["name"], millions(system["rows"]), f"{scipy:.1f}"]
-        row.append(f"{mine['seconds_per_iteration']['median'] * 1e3:.2f}")
-        row += [_range(mine["ratio_to_scipy"]), _range(mine["fraction_of_triad"])]
-        rows.append(row)
+    shares, kernel = _paired(CPU, "GB/s", "prcg", "triad"), medians(CPU, "kernel")
+    rows, calls = [], medians(CPU)
+    for case, ratios in over_scipy(CPU, "prcg").items():
+        row = [case, millions(problems(CPU)[case]["rows"]), f"{calls[case]['scipy'] * 1e3:.1f}"]
+        row.append(f"{kernel[case]['prcg'] * 1e3:.2f}")
+        rows.append([*row, _range(ratios), _range(shares[case])])
     heads = ["matrix", "rows", "SciPy, ms", "cpufree, ms", "ratio of whole calls"]
     return markdown([*heads, "share of the triad"], rows)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cpufree.bench.cg.results import Results
+from cpufree.bench.declared.measure import measurements
 from cpufree.bench.stencil.results import StencilResults
+from tools.results.older import declared
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "bench/results"
@@ -60,6 +63,34 @@ def json_record(name: str) -> dict[str, Any]:
 def json_lines(name: str) -> list[dict[str, Any]]:
     """Return the objects of a record with one JSON object a line, its header first."""
     return [json.loads(line) for line in (FOLDER / name).read_text(encoding="utf-8").splitlines()]
+
+
+@cache
+def declared_lines(name: str) -> list[dict[str, Any]]:
+    """Return the lines of a record of a declared benchmark, or of one of before, as if it were."""
+    one = name.endswith(".json")
+    return declared([json_record(name)] if one else json_lines(name))
+
+
+def problems(name: str) -> dict[str, dict[str, Any]]:
+    """Return the line `problem` of each case of a record."""
+    return {line["case"]: line for line in declared_lines(name) if line["kind"] == "problem"}
+
+
+def values(name: str, what: str = "seconds") -> dict[str, dict[str, list[float]]]:
+    """Return what was measured, by case and contender, a value for each round."""
+    return {
+        case: {who: [x[what] for x in those] for who, those in of.items() if what in those[0]}
+        for case, of in measurements(declared_lines(name))
+    }
+
+
+def medians(name: str, what: str = "seconds") -> dict[str, dict[str, float]]:
+    """Return the medians of what was measured, by case and contender."""
+    return {
+        case: {who: statistics.median(found) for who, found in of.items()}
+        for case, of in values(name, what).items()
+    }
 
 
 def table_rows(name: str) -> list[dict[str, str]]:

@@ -1,6 +1,7 @@
 """Figures of triggered operations in docs/triggered.md, made from records.
 
-Usage: python -m tools.results.triggered --take FOLDER | --show FOLDER | --write | --check
+Usage: python -m tools.results.triggered --take FOLDER | --show FOLDER. Of the page they are a part
+of `python -m tools.results`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.bench.triggered.measure import ORDERS, OVERLAP_TIMES, TIMES, Series
+from tools.page_tables import with_tables
 from tools.results import triggered_goals as goals
 from tools.results.records import FOLDER, LINKS, ROOT, commits, markdown
 
@@ -237,36 +239,23 @@ def _reasons(those: list[goals.Goal]) -> list[str]:
 
 def page(text: str, folder: Path = FOLDER) -> str:
     """Return the page with the figures in their places."""
-    for gpus, begin in BEGINS.items():
-        before, rest = text.split(begin)
-        _, after = rest.split(END, 1)
-        text = f"{before}{begin}\n{section(latest(folder, gpus))}\n{END}{after}"
-    return text
+    tables = {(b, END): f"\n{section(latest(folder, g))}\n" for g, b in BEGINS.items()}
+    return with_tables(text, tables)
 
 
 def main() -> int:
-    """Write the figures, or say whether they are out of date."""
+    """Print the figures of a run, or put its records in the place of older ones."""
     parser = argparse.ArgumentParser(prog="python -m tools.results.triggered")
     how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--take", metavar="FOLDER", help="copy records and picture, and write")
+    how.add_argument("--take", metavar="FOLDER", help="copy records and picture")
     how.add_argument("--show", metavar="FOLDER", help="print the figures of a run's records")
-    how.add_argument("--write", action="store_true", help="write the figures of the page")
-    how.add_argument("--check", action="store_true", help="fail where they are out of date")
     options = parser.parse_args()
-    if options.show:
-        paths = {study: Path(options.show) / f"{study}.json" for study in STUDIES}
-        there = {study: path for study, path in paths.items() if path.exists()}
-        print(section(there) if there else f"no records in {options.show}")
-        return 0
     if options.take:
         take(Path(options.take))
-    text = PAGE.read_text(encoding="utf-8")
-    new = page(text)
-    if options.check and new != text:
-        print(f"{PAGE.name} is out of date: python -m tools.results.triggered --write",
-              file=sys.stderr)  # fmt: skip
-        return 1
-    PAGE.write_text(new, encoding="utf-8")
+        return 0
+    paths = {study: Path(options.show) / f"{study}.json" for study in STUDIES}
+    there = {study: path for study, path in paths.items() if path.exists()}
+    print(section(there) if there else f"no records in {options.show}")
     return 0
 
 

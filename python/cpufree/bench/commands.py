@@ -120,6 +120,23 @@ def cg_command(
     measuring.end(out, bool(results.series))
 
 
+@app.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    add_help_option=False,
+    epilog="[bold]Examples[/bold]\n\n  cpufree bench run bench/columns.py --pes 1 --columns 2 4\n\n"
+    "  cpufree bench run bench/columns.py --help",
+)
+def run_command(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="Declares a benchmark as BENCH.")],
+) -> None:
+    """Measure the benchmark that a file declares; its options are those of its axes."""
+    from cpufree.bench.declared.command import main_of
+
+    raise typer.Exit(main_of(file, context.args))
+
+
 app.command("stencil", epilog=STENCIL_EPILOG)(stencil_command)
 app.command("time", epilog=TIME_EPILOG)(time_command)
 app.command("triggered", epilog=TRIGGERED_EPILOG)(triggered_command)

@@ -1,20 +1,18 @@
 """What the ranks of `cpufree run` print: it reaches the launcher's own output in whole lines.
 
-A rank writes to a pipe, or to a terminal of its own where the launcher has one: so it colours, and
-sends each line at once, where it would without a launcher. Where stdout and stderr of the launcher
-are one file, so are those of a rank, whose order is kept. Bytes are passed on as they are.
+A rank writes to a pipe. Where the launcher has a terminal, rank 0 writes to that itself, so that
+its colours, its progress and its questions are there at once, unless lines have labels. Where
+stdout and stderr of the launcher are one file, so are those of a rank, whose order is kept. Bytes
+are passed on as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import pty
 import resource
 import select
 import selectors
-import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,13 +20,11 @@ from dataclasses import dataclass
 
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 16  # bytes that are held back until their line ends
-# Seconds of silence after which a terminal shows a line that has not ended: it may be a question.
-_PATIENCE = 0.05
+_PATIENCE = 0.05  # seconds after which it is looked whether all ranks have ended
 # Seconds of silence after which nothing more is expected once all ranks have ended: processes that
 # they have left behind may keep the pipes open.
 _LAST_SILENCE = 0.2
 _LAST_SECONDS = 2.0  # for those who read the output, where the job is to end at once
-_WINDOW = b"\0" * 8  # rows, columns, and sizes in pixels
 
 
 @dataclass
@@ -46,7 +42,6 @@ class Output:
     def __init__(self, label: bool = False, targets: tuple[int, int] = (1, 2)) -> None:
         """`label`: begin each line with the number of its rank."""
         self._label, self._targets = label, targets
-        self._terminals = {target for target in targets if os.isatty(target)}
         self._selector = selectors.DefaultSelector()
         self._open: dict[tuple[int, ...], int] = {}  # ranks whose lines have not ended, by file
         self._ended = threading.Event()
@@ -58,8 +53,10 @@ class Output:
         with contextlib.ExitStack() as theirs:
             given: dict[tuple[int, ...], int] = {}
             for target in self._targets:
-                if _file_of(target) not in given:
-                    ours, end = _terminal_like(target) if target in self._terminals else os.pipe()
+                if rank == 0 and not self._label and os.isatty(target):
+                    given[_file_of(target)] = target
+                elif _file_of(target) not in given:
+                    ours, end = os.pipe()
                     theirs.callback(os.close, end)
                     self._selector.register(ours, selectors.EVENT_READ, _Stream(rank, target))
                     given[_file_of(target)] = end
@@ -82,7 +79,6 @@ class Output:
                 latest = min(latest, time.monotonic() + _LAST_SECONDS)
 
     def _read(self) -> None:
-        sizes = {target: _size_of(target) for target in self._terminals}
         while self._selector.get_map():
             ready = self._selector.select(_LAST_SILENCE if self._ended.is_set() else _PATIENCE)
             if not ready and self._ended.is_set():
@@ -90,12 +86,6 @@ class Output:
             for key, _ in ready:
                 if key.fd in self._selector.get_map():
                     self._take(key.fd, key.data)
-            if not ready:
-                self._show_open_lines()
-            for target, size in sizes.items():
-                sizes[target] = _size_of(target)
-                if sizes[target] != size:
-                    self._resize(target, sizes[target])
         for key in self._keys():
             self._end(key.fd, key.data)
 
@@ -103,10 +93,7 @@ class Output:
         return list(self._selector.get_map().values())
 
     def _take(self, fd: int, stream: _Stream) -> None:
-        try:
-            data = os.read(fd, _CHUNK)
-        except OSError:  # the end of a terminal
-            data = b""
+        data = os.read(fd, _CHUNK)
         if not data:
             self._end(fd, stream)
             return
@@ -121,19 +108,6 @@ class Output:
         self._write_held(stream)
         self._selector.unregister(fd)
         os.close(fd)
-
-    def _show_open_lines(self) -> None:
-        for stream in [key.data for key in self._keys()]:
-            on_show = self._open.get(_file_of(stream.target), stream.rank)
-            if stream.target in self._terminals and on_show == stream.rank:
-                self._write_held(stream)
-
-    def _resize(self, target: int, size: bytes) -> None:
-        """Tell the ranks' terminals the size of the launcher's."""
-        for key in self._keys():
-            if key.data.target == target:
-                with contextlib.suppress(OSError):
-                    fcntl.ioctl(key.fd, termios.TIOCSWINSZ, size)
 
     def _write_held(self, stream: _Stream) -> None:
         held, stream.held = stream.held, b""
@@ -177,24 +151,6 @@ def _file_of(target: int) -> tuple[int, ...]:
     """Return what two descriptors of one file have in common."""
     found = os.fstat(target)
     return found.st_dev, found.st_ino, found.st_rdev
-
-
-def _terminal_like(target: int) -> tuple[int, int]:
-    """Return both ends of a new terminal of the size of another, which passes bytes as they are."""
-    ours, theirs = pty.openpty()
-    attributes = termios.tcgetattr(theirs)
-    attributes[1] &= ~termios.OPOST
-    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
-    with contextlib.suppress(OSError):
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, _size_of(target))
-    return ours, theirs
-
-
-def _size_of(terminal: int) -> bytes:
-    try:
-        return fcntl.ioctl(terminal, termios.TIOCGWINSZ, _WINDOW)
-    except OSError:
-        return _WINDOW
 
 
 def _write_all(target: int, data: bytes) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_runner import Run, runner
 
-from cpufree.bench.time import measure, tables
-from cpufree.bench.time.measure import Timed, Times
+from cpufree.bench.declared import Call
+from cpufree.bench.declared.process import ProcessError
+from cpufree.bench.time import tables
+from cpufree.bench.time.measure import TIMES
 from cpufree.bench.time.programs import program
 
 SMALL = "gen:poisson2d?nx=12,ny=12"
@@ -22,37 +25,17 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return runner(capsys, monkeypatch)
 
 
-def times(**changed: Any) -> Times:
-    """Return a plan of a small measurement."""
-    plan: dict[str, Any] = {
-        "contenders": ("cpufree", "scipy"),
-        "variants": ("full",),
-        "pes": (),
-        "precisions": ("double",),
-        "repeats": 3,
-        "seed": 1,
-        "gpus": None,
-        "timeout": 60.0,
-        "tuning": {},
-        "peers": {},
-        "matrices": (SMALL,),
-        "rtol": 1e-8,
-        "max_iterations": 1000,
-        "solves": 3,
-        "engine": "cpu_threads",
-    }
-    return Times(**{**plan, **changed})
+def calls(kind: str, **changed: str) -> Mapping[str, Call]:
+    """Return the programs of a small measurement."""
+    asked = {"matrix": SMALL, "method": kind, "engine": "cpu_threads", "solves": "3", **changed}
+    axes = TIMES.chosen({k: [v] for k, v in asked.items()}, on_gpus=False, quick=False)
+    (case,) = TIMES.cases(axes)
+    return next(iter(TIMES.set_up(case)))
 
 
-def test_rounds_have_all_programs_in_random_order_that_a_seed_fixes() -> None:
-    order = list(measure.rounds(times()))
-    every = {(kind, name) for kind in ("script", "repeat") for name in ("cpufree", "scipy")}
-    every.add(("command", "cpufree"))
-    for number in range(3):
-        assert {(one.kind, one.contender) for at, one in order if at == number} == every
-    assert len(order) == 15
-    assert order == list(measure.rounds(times()))
-    assert order != list(measure.rounds(times(seed=2)))
+def test_each_kind_has_the_programs_that_there_are() -> None:
+    assert set(calls("command")) == {"cpufree"}
+    assert set(calls("script")) == set(calls("repeat")) == {"cpufree", "scipy", "cupy"}
 
 
 def test_only_cpufree_has_a_command() -> None:
@@ -70,25 +53,22 @@ def test_only_cpufree_has_a_command() -> None:
 def test_phases_of_a_program_add_up_to_its_wall_time(
     kind: str, contender: str, names: set[str]
 ) -> None:
-    found = measure.run(times(), Timed(SMALL, kind, contender))
+    found: Any = calls(kind)[contender]()
     assert names <= set(found["phases"])
     assert sum(found["phases"].values()) == pytest.approx(found["seconds"], rel=0.02, abs=0.03)
     assert found["error"] <= 1e-8
     assert found["iterations"] > 5
 
 
-def test_a_program_that_fails_is_told_once() -> None:
-    lines: list[dict[str, Any]] = []
-    plan = times(matrices=("gen:no-such-thing",), kinds=("script",), contenders=("cpufree",))
-    measure.measure(plan, lines.append, lambda *_: False, lambda _: None)
-    assert [line["kind"] for line in lines] == ["failure"]
-    assert "no-such-thing" in lines[0]["error"]
+def test_a_program_that_fails_tells_why() -> None:
+    with pytest.raises(ProcessError, match="no-such-thing"):
+        calls("script", matrix="gen:no-such-thing")["cpufree"]()
 
 
 def line(contender: str, seconds: float, number: int, kind: str = "script") -> dict[str, Any]:
     """Return a line of a measurement."""
     phases = {"imports": 0.5, "solve 1": seconds, "solve 2": seconds / 2}
-    one = Timed("A.mtx", kind, contender).key()
+    one = {"case": f"A.mtx, {kind}", "matrix": "A.mtx", "method": kind, "contender": contender}
     facts = {"seconds": seconds, "phases": phases, "iterations": 7, "error": 0.0}
     return {"kind": "measurement", **one, "round": number, **facts}
 
@@ -115,7 +95,8 @@ def test_the_command_writes_a_record_and_goes_on_with_it(run: Run, tmp_path: Pat
     assert ended.code == 0, ended.err
     assert "script" in ended.out
     lines = [json.loads(text) for text in out.read_text().splitlines()]
-    assert [one["kind"] for one in lines] == ["header", "measurement", "end"]
+    kinds = ["header", "problem", "measurement", "done", "end"]
+    assert [one["kind"] for one in lines] == kinds
     header = lines[0]
     assert header["benchmark"] == "time"
     assert {"machine", "versions", "date", "command", "commit", "configuration"} <= set(header)
@@ -141,8 +122,7 @@ def test_the_report_of_other_benchmarks_says_where_the_table_is(run: Run, tmp_pa
 
 
 def test_choices_of_pes_are_programs_beside_the_one_that_chooses() -> None:
-    found = measure.programs(times(kinds=("command",), pes=(1, 2)))
-    assert [one.contender for one in found] == ["cpufree", "cpufree on 1", "cpufree on 2"]
+    assert list(calls("command", pes="1,2")) == ["cpufree", "cpufree on 1", "cpufree on 2"]
     words = program("cpufree on 2", "command", SMALL, 1e-8, 10, 1, "cpu_threads")
     assert words is not None and words[words.index("--pes") + 1] == "2"
     assert program("cpufree on 2", "script", SMALL, 1e-8, 10, 1, "cpu_threads") is None

@@ -50,12 +50,3 @@ def test_what_stays_on_chip_is_not_predicted(
     plan = {"resident_vectors": resident, "resident_matrix": matrix, "matrix_bytes": 5000.0}
     expected = 8.0 * 100 * passes + (0 if matrix else 5000)
     assert bench.predicted_bytes(100, plan, "cg") == expected
-
-
-def test_links_between_gpus_are_counted() -> None:
-    topology = (
-        "\t\x1b[4mGPU0\tGPU1\tGPU2\tCPU Affinity\x1b[0m\n"
-        "GPU0\t X \tNV18\tSYS\t0-15\nGPU1\tNV18\t X \tNV18\t0-15\nGPU2\tSYS\tNV18\t X \t0-15\n"
-        "\nLegend:\n  NV#  = Connection traversing a bonded set of # NVLinks\n"
-    )
-    assert load("gpu_machine").count_links(topology) == {"NV18": 2, "SYS": 1}

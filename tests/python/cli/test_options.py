@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
-import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from cli_runner import runner
-from paths import ROOT
 
 import cpufree
 from cpufree import options
@@ -22,19 +19,13 @@ from cpufree.env import VARIABLES
 from cpufree.errors import InvalidInputError
 from cpufree.options import Option
 from cpufree.stencil import jacobi
+from tools.option_tables import with_tables
 
-TOOL = ROOT / "tools/option_tables.py"
 # Arguments that are no options of the command line: data, and what Python alone can take.
 DATA = {
     *("self", "A", "b", "x0", "u0", "source", "shape", "progress", "gather", "_call", "dtype"),
     "columns",  # the command line takes one right-hand side
 }
-
-
-def run_tool(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run tools/option_tables.py."""
-    command = [sys.executable, str(TOOL), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(
@@ -123,31 +114,19 @@ def test_variables_of_the_environment_are_those_of_the_schema() -> None:
     assert list(VARIABLES) == [variable.name for variable in options.VARIABLES]
 
 
-def test_tables_in_the_pages_are_up_to_date() -> None:
-    found = run_tool("--check", ROOT / "docs/cli.md")
-    assert found.returncode == 0, found.stdout
-
-
-def test_a_stale_table_is_found_and_written(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
+def test_a_stale_table_is_made_again() -> None:
+    page = (
         "# Page\n<!-- options: convert -->\n| old |\n<!-- end of options -->\nrest\n"
         "<!-- options: environment -->\n<!-- end of options -->\n"
     )
-    found = run_tool("--check", page)
-    assert found.returncode == 1 and "out of date" in found.stdout
-    assert run_tool("--write", page).returncode == 0
-    text = page.read_text()
+    text = with_tables(page)
     assert "| old |" not in text and "\nrest\n" in text
     assert "| `--reorder auto\\|rcm\\|natural` |" in text
     assert "| `CPUFREE_PES` | number of PEs: auto, or a whole number from 1 |" in text
-    assert run_tool("--check", page).returncode == 0
+    assert with_tables(text) == text
 
 
 @pytest.mark.parametrize("text", ["<!-- options: solve -->\n| a |\n", "<!-- options: x -->\n"])
-def test_a_table_without_an_end_or_of_another_name_is_refused(tmp_path: Path, text: str) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(text)
-    found = run_tool("--write", page)
-    assert found.returncode == 1 and "ValueError" in found.stderr
-    assert page.read_text() == text
+def test_a_table_without_an_end_or_of_another_name_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not known, or has no end"):
+        with_tables(text)

@@ -11,7 +11,6 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from ranks_here import PATIENCE, clean, cli, launched
@@ -111,16 +110,8 @@ def terminal() -> Iterator[tuple[int, int]]:
     os.close(ours)
 
 
-def shown(
-    terminal: tuple[int, int],
-    words: str,
-    until: bytes,
-    first: tuple[bytes, Path] | None = None,
-) -> bytes:
-    """Return what a terminal shows of two ranks, at least as far as this.
-
-    `first`: words, and a file to make once they are shown.
-    """
+def shown(terminal: tuple[int, int], words: str, until: bytes) -> bytes:
+    """Return what a terminal shows of two ranks, at least as far as this."""
     ours, theirs = terminal
     launcher = subprocess.Popen(
         [sys.executable, *cli(["run", "-n", "2", *program(words)])],
@@ -136,18 +127,24 @@ def shown(
             found += os.read(ours, 4096)
         except OSError:
             break
-        if first is not None and first[0] in found:
-            first[1].touch()
     launcher.kill()
     launcher.wait()
     return found
 
 
-def test_ranks_see_a_terminal_of_the_same_size(terminal: tuple[int, int]) -> None:
-    words = "import os, sys; print(sys.stdout.isatty(), os.get_terminal_size(1), flush=True)"
-    words += "; import time; time.sleep(1)"
-    expected = b"True os.terminal_size(columns=77, lines=33)\r\n"
-    assert shown(terminal, words, 2 * expected) == 2 * expected
+def test_rank_0_has_the_terminal_and_the_lines_of_others_reach_it(
+    terminal: tuple[int, int],
+) -> None:
+    words = (
+        "import os, sys, time\n"
+        "rank = os.environ['CPUFREE_RANK']\n"
+        "time.sleep(int(rank))\n"
+        "size = os.get_terminal_size(1) if sys.stdout.isatty() else 'none'\n"
+        "print(rank, size, flush=True)\n"
+        "time.sleep(600)"
+    )
+    expected = b"0 os.terminal_size(columns=77, lines=33)\r\n1 none\r\n"
+    assert shown(terminal, words, b"none\r\n") == expected
 
 
 def test_a_terminal_shows_a_question_before_its_line_ends(terminal: tuple[int, int]) -> None:
@@ -157,18 +154,3 @@ def test_a_terminal_shows_a_question_before_its_line_ends(terminal: tuple[int, i
         "time.sleep(600)"
     )
     assert shown(terminal, words, b"name? ") == b"name? "
-
-
-def test_a_question_on_a_terminal_is_not_continued_by_another_rank(
-    terminal: tuple[int, int], tmp_path: Path
-) -> None:
-    file = tmp_path / "asked"
-    words = (
-        "import os, time\n"
-        "if os.environ['CPUFREE_RANK'] == '0': print('name? ', end='', flush=True)\n"
-        f"while not os.path.exists({str(file)!r}): time.sleep(0.02)\n"
-        "if os.environ['CPUFREE_RANK'] == '1': print('mine', flush=True)\n"
-        "time.sleep(600)"
-    )
-    found = shown(terminal, words, b"mine\r\n", first=(b"name? ", file))
-    assert found == b"name? \r\nmine\r\n"

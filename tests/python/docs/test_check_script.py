@@ -173,15 +173,15 @@ def test_check_without_the_wheels_it_is_told_of_says_so(
     assert "no wheels in" in (tmp_path / "summary.txt").read_text()
 
 
-def test_times_of_first_solves_are_of_three_processes(tmp_path: Path) -> None:
+def test_times_of_first_calls_are_of_three_processes(tmp_path: Path) -> None:
     out = tmp_path / "first.jsonl"
-    command = [sys.executable, "tools/first_solve.py", "--engine", "cpu_threads", "--nx", "6"]
+    command = [sys.executable, "bench/first_use.py", "--engine", "cpu_threads", "--n", "6"]
     done = subprocess.run(
         [*command, "--out", str(out)], cwd=ROOT, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    ends = [line for line in lines if line["what"] == "process"]
-    assert [line["kernels"] for line in ends] == ["none on disk", "on disk", "not kept"]
-    assert all(line["seconds"] > 0.0 for line in lines)
-    assert "0 kernels on disk" in done.stdout
+    measured = [line for line in lines if line["kind"] == "measurement"]
+    processes = ["none on disk", "on disk", "not kept"]
+    assert [line["contender"] for line in measured] == processes * 3
+    assert all(line["seconds"] > 0.0 for line in measured)

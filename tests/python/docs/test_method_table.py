@@ -8,11 +8,6 @@ from tools import method_table
 from tools.method_table import Case
 
 
-def test_the_table_of_the_page_is_up_to_date() -> None:
-    assert method_table.MARKS[0] in method_table.PAGE.read_text(encoding="utf-8")
-    assert method_table.PAGE.read_text(encoding="utf-8") == method_table.page()
-
-
 def test_records_have_systems_of_each_choice() -> None:
     found = [case.auto for case in method_table.cases()]
     assert {name: found.count(name) for name in set(found)} == {"cg": 3, "pipecg": 4, "prcg": 75}

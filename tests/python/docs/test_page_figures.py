@@ -1,51 +1,61 @@
-"""Sentences that quote figures on hand-written pages, against the records."""
+"""Tables of pages, from records of declared benchmarks and of those before them."""
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-from pathlib import Path
-
-import bench_script
 import pytest
 
-from tools.page_figures import PAGES
-from tools.page_tables import marks, run, with_tables
-from tools.results.records import FOLDER, ROOT
+from tools.results import dace, other_tables, programs, records
+
+NAMES = ("cpu-2026-11-21.json", "build-2026-11-28.json", "kernel-times-2026-11-29.json",
+         "programs-cpu-2026-11-26.jsonl", "programs-4x-2026-11-26.jsonl",
+         "dace-4x-2026-11-26.jsonl")  # fmt: skip
 
 
-def test_the_tables_of_compiled_programs_are_what_the_records_say(tmp_path: Path) -> None:
-    tables = bench_script.load("gpu_program_tables")
-    written = (ROOT / "docs/compiler.md").read_text(encoding="utf-8")
-    inside = written.partition(tables.BEGIN)[2].partition(tables.END)[0]
-    names = dict.fromkeys(re.findall(r"bench/results/(programs-[\w-]+\.jsonl)", inside))
-    records = {
-        name: [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
-        for name in names
-    }
-    page = tmp_path / "compiler.md"
-    shutil.copyfile(ROOT / "docs/compiler.md", page)
-    tables.write_page(page, tables.page(records))
-    assert page.read_text(encoding="utf-8") == written
+def given(monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, object]], name: str) -> str:
+    """Have a record hold lines; return its name."""
+    head = {"kind": "header", "schema": 1, "machine": {"gpus": "2 × NVIDIA H200"}}
+    monkeypatch.setattr(records, "json_lines", lambda _: [head, *lines])
+    return name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_have_what_the_records_say(page: Path) -> None:
-    written = page.read_text(encoding="utf-8")
-    assert with_tables(written, PAGES[page]()) == written
+@pytest.mark.parametrize("name", NAMES)
+def test_an_older_record_is_read_as_that_of_a_declaration(name: str) -> None:
+    found = records.medians(name)
+    assert found
+    assert all(seconds > 0 for of in found.values() for seconds in of.values())
 
 
-def test_a_page_out_of_date_is_named_and_then_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_tables_of_programs_are_those_of_a_new_record_too(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pages = {tmp_path / f"{name}.md": lambda: {"one": "new\n"} for name in ("a", "b")}
-    begin, end = marks("one")
-    for page, text in zip(pages, ("new", "old"), strict=True):
-        page.write_text(f"{begin}{text}\n{end}")
-    monkeypatch.setattr("sys.argv", ["figures", "--check"])
-    assert run("figures", pages) == 1
-    assert capsys.readouterr().err == "b.md is out of date: run figures --write\n"
-    monkeypatch.setattr("sys.argv", ["figures", "--write"])
-    assert run("figures", pages) == 0
-    assert (tmp_path / "b.md").read_text() == f"{begin}new\n{end}"
+    lines: list[dict[str, object]] = []
+    for pes, seconds in ((1, 3e-6), (2, 2e-6)):
+        of = {"case": f"life on {pes}", "program": "life", "n": "1024", "pes": str(pes)}
+        of["type"] = "float64"
+        lines.append({"kind": "problem", **of, "points": 1024})
+        for name, factor in (("cpufree", 1), ("host-driven", 2), ("jax", 4))[: 4 - pes]:
+            times = {"seconds": factor * seconds, "kernel": factor * seconds, "on_chip": True}
+            lines.append({"kind": "measurement", **of, "contender": name, "round": 0, **times})
+    text = programs.text_of(given(monkeypatch, lines, "programs-new.jsonl"))
+    assert "| life 1024² | 3 \\* | 6 | 2 \\* | 4 |  | 12 | 4.00 |" in text
+    assert "Host-driven over ours, 2 GPUs, 1024² and 128³: 2.00" in text
+
+
+def test_the_table_of_ranks_is_that_of_a_new_record_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = {"case": "jacobi_2d-2-512x1024", "contender": "ours"}
+    lines: list[dict[str, object]] = [
+        {"kind": "problem", **of, "places": [0, 1]},
+        {"kind": "measurement", **of, "round": 0, "seconds": 1.42e-5},
+    ]
+    made = dace.programs(given(monkeypatch, lines, "dace-new.jsonl"))
+    assert made.splitlines()[2] == "| jacobi_2d, 512 × 1024 each | 2 on 2 | 14.2 |"
+
+
+def test_ratios_to_scipy_are_those_of_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[dict[str, object]] = [
+        {"kind": "measurement", "case": "a", "contender": name, "round": k, "seconds": seconds}
+        for name, times in (("prcg", (1.0, 3.0)), ("scipy", (4.0, 6.0)))
+        for k, seconds in enumerate(times)
+    ]
+    name = given(monkeypatch, lines, "cpu-new.jsonl")
+    assert other_tables.over_scipy(name, "prcg") == {"a": [0.25, 0.5]}

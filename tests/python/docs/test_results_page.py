@@ -1,4 +1,4 @@
-"""docs/results.md and the picture of the README hold what the records say."""
+"""Pages and the picture of the README hold what the records say."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))  # tools/ is no installed package
 
-from tools.results.__main__ import PAGE, PICTURE, stale  # noqa: E402
+from tools.results.__main__ import MADE, PICTURE, stale, write  # noqa: E402
+
+PAGE = ROOT / "docs/results.md"
 
 
-def test_check_finds_a_page_and_a_picture_that_were_edited(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", MADE, ids=lambda page: page.name)
+def test_pages_have_what_the_records_say(page: Path) -> None:
+    written = page.read_text(encoding="utf-8")
+    assert MADE[page](written) == written, "run `make results`"
+
+
+def test_a_page_and_a_picture_that_were_edited_are_found_and_the_page_is_written(
+    tmp_path: Path,
+) -> None:
     page, picture = tmp_path / "results.md", tmp_path / "timeline.svg"
     page.write_text(PAGE.read_text(encoding="utf-8").replace("4.21×", "5.21×"), encoding="utf-8")
     picture.write_text(PICTURE.read_text(encoding="utf-8").replace("11.84", "8.16"), "utf-8")
-    assert stale(page, picture) == [page, picture]
+    made = {page: MADE[PAGE]}
+    assert stale(made, picture) == [page, picture]
+    write(made)
+    assert stale(made) == []
 
 
 def test_every_record_is_listed_with_date_commit_and_command() -> None:

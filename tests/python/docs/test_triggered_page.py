@@ -15,11 +15,6 @@ from tools.results import triggered, triggered_goals  # noqa: E402
 from tools.results.records import commits  # noqa: E402
 
 
-def test_page_is_up_to_date() -> None:
-    text = triggered.PAGE.read_text(encoding="utf-8")
-    assert triggered.page(text) == text, "python -m tools.results.triggered --write"
-
-
 def test_every_record_has_its_commit() -> None:
     for gpus in triggered.BEGINS:
         found = triggered.latest(gpus=gpus)

@@ -5,17 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import platform
+from typing import Any, Protocol, cast
 
 from cpufree.bench.core.gpu_versions import gpu_versions, made_with
 from cpufree.bench.core.lines import End, Header
 from cpufree.bench.core.machine import CpuUse, describe_machine, package_version, source_state
-from cpufree.bench.core.plan import Plan
 from cpufree.bench.core.records import SCHEMA, now
 from cpufree.engines import gpus
 
 
-def make_header(benchmark: str, configuration: Plan, command: str) -> Header:
-    """Return the first line of a file of a benchmark, one of BENCHMARKS."""
+class Configuration(Protocol):
+    """What is asked of a run: a dataclass that has these among others."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def gpus(self) -> tuple[int, ...] | None: ...
+
+
+def make_header(benchmark: str, configuration: Configuration, command: str) -> Header:
+    """Return the first line of a file of a benchmark."""
     machine = describe_machine()
     machine.pop("memory_available_bytes")  # another one each time
     used = configuration.gpus or ()
@@ -37,7 +47,7 @@ def make_header(benchmark: str, configuration: Plan, command: str) -> Header:
             **made_with(),
             **(gpu_versions() if used else {}),
         },
-        "configuration": dataclasses.asdict(configuration),
+        "configuration": dataclasses.asdict(cast(Any, configuration)),
     }
     plain: Header = json.loads(json.dumps(line))  # tuples become lists, as in a file
     return plain

@@ -36,10 +36,10 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
-def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
+def read(path: Path, benchmarks: Sequence[str] = BENCHMARKS) -> tuple[list[Line], int]:
     """Return the lines of a file, the header first, and the bytes that they take.
 
-    `benchmark`: what it must be of; None: of any. A last line that was cut off is left out, and
+    `benchmarks`: what it may be of. A last line that was cut off is left out, and
     does not count among the bytes.
     Raises FileFormatError for a file that is none of a benchmark, is damaged before its end, or
     holds a measurement twice.
@@ -62,9 +62,8 @@ def read(path: Path, benchmark: str | None = None) -> tuple[list[Line], int]:
             raise FileFormatError(f"{path}: line {number} is damaged: {error}", path) from None
         lines.append(line)
         good += len(piece) + 1
-    known = BENCHMARKS if benchmark is None else (benchmark,)
-    if not lines or lines[0]["kind"] != "header" or lines[0].get("benchmark") not in known:
-        what = " or ".join(f"cpufree bench {name}" for name in known)
+    if not lines or lines[0]["kind"] != "header" or lines[0].get("benchmark") not in benchmarks:
+        what = " or ".join(f"cpufree bench {name}" for name in benchmarks)
         raise FileFormatError(f"{path}: no results of {what}", path)
     if lines[0]["schema"] != SCHEMA:
         schema = lines[0]["schema"]
@@ -134,7 +133,7 @@ class Log:
 
     def _go_on(self, header: Line) -> list[Line]:
         try:
-            lines, good = read(self.path)
+            lines, good = read(self.path, (*BENCHMARKS, header["benchmark"]))
         except FileFormatError:
             begun = self.path.read_bytes()
             if b"\n" in begun or begun[: len(_BEGIN)] != _BEGIN[: len(begun)]:

@@ -101,7 +101,7 @@ class Collected(Generic[G, S]):
         self.unfinished: list[str] = []
         """What is missing of each run that did not finish."""
         for file in files:
-            lines = Lines.of(records.read(file, self.benchmark)[0], file)
+            lines = Lines.of(records.read(file, (self.benchmark,))[0], file)
             if self.headers and lines.header["machine"] != self.headers[0]["machine"]:
                 raise InvalidInputError(f"'{file}' is of another machine than '{files[0]}'")
             _check_versions(list(zip(files, [*self.headers, lines.header], strict=False)))

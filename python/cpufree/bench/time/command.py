@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import shlex
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,9 +13,6 @@ from rich.text import Text
 
 from cpufree.bench.options import Quiet, known_word, number, parse_pes, words
 from cpufree.cli import display
-
-if TYPE_CHECKING:
-    from cpufree.bench.time.measure import Times
 
 EPILOG = """
 [bold]Examples[/bold]
@@ -76,7 +71,10 @@ def time_command(
     quiet: Quiet = False,
 ) -> None:
     """Measure the wall time from a matrix to its answer: whole processes, phase by phase."""
-    from cpufree.bench.time.measure import Times
+    from cpufree.bench.declared.command import measure_into
+    from cpufree.bench.declared.measure import Chosen
+    from cpufree.bench.time import tables
+    from cpufree.bench.time.measure import TIMES
     from cpufree.bench.time.programs import CONTENDERS, KINDS, why_not
     from cpufree.engines import gpus
 
@@ -88,62 +86,31 @@ def time_command(
             raise typer.BadParameter(f"{name}: {why}", param_hint="--contenders")
     usable = tuple(gpu.index for gpu in gpus.usable(gpus.find()))
     on = usable if usable and engine != "cpu_threads" else None
-    times = Times(
+    asked: dict[str, Sequence[object]] = {
+        "matrix": matrices or [QUICK if quick else DEFAULT],
+        "method": words(kinds, "--kinds", KINDS),
+        "pes": [",".join(map(str, parse_pes(pes, on))) if pes else ""],
+        "engine": [engine],
+        "rtol": [rtol],
+        "max_iterations": [max_iterations],
+        "solves": [solves],
+        "timeout": [timeout],
+    }
+    axes = TIMES.chosen({k: [*map(str, v)] for k, v in asked.items()}, on_gpus=True, quick=False)
+    if pes:
+        chosen = (*chosen, *(f"cpufree on {count}" for count in parse_pes(pes, on)))
+    plan = Chosen(
+        axes={name: [*values] for name, values in axes.items()},
         contenders=chosen,
-        variants=("full",),
-        pes=parse_pes(pes, on) if pes else (),
-        precisions=("double",),
         repeats=1 if quick else repeats,
         seed=seed,
         gpus=on,
-        timeout=timeout,
-        tuning={},
-        peers={},
-        matrices=tuple(matrices or [QUICK if quick else DEFAULT]),
-        kinds=words(kinds, "--kinds", KINDS),
-        rtol=rtol,
-        max_iterations=max_iterations,
-        solves=solves,
-        engine=engine,
     )
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d-%H%M%S")
-    measured = measure_into(out or Path(f"bench-time-{stamp}.jsonl"), times, quiet)
-    raise typer.Exit(0 if measured else NOTHING_MEASURED)
-
-
-def measure_into(out: Path, times: Times, quiet: bool) -> bool:
-    """Measure into a file, and show the table; return whether anything was measured."""
-    from cpufree.bench.core.header import make_end, make_header
-    from cpufree.bench.core.machine import CpuUse
-    from cpufree.bench.core.records import Log
-    from cpufree.bench.time import measure, tables
-    from cpufree.cli.commands import check_can_write
-
-    check_can_write(str(out))
+    to = out or Path(f"bench-time-{stamp}.jsonl")
     notes = Console(stderr=True, highlight=False, quiet=quiet)
-    header = make_header("time", times, shlex.join(["cpufree", *sys.argv[1:]]))
-    use = CpuUse()
-    with contextlib.closing(Log(out, header)) as log:
-        done = {
-            (line["case"], line["method"], line["contender"], line["round"])
-            for line in log.lines
-            if line["kind"] == "measurement"
-        }
-
-        def there(number: int, one: measure.Timed) -> bool:
-            return (*one.key().values(), number) in done
-
-        def tell(what: str) -> None:
-            notes.print(Text(f"  {what}", style="dim"), soft_wrap=True)
-
-        measure.measure(times, log.write, there, tell)
-        log.write(dict(make_end(use)))
-        lines = log.lines
+    lines = measure_into(to, TIMES, plan, TIMES.cases(axes, chosen), notes)
     paper = display.report_console()
-    for line in lines:
-        if line["kind"] == "failure":
-            who = f"{line['case']}, {line['method']} of {line['contender']}"
-            notes.print(Text(f"  failed: {who}: {line['error']}", style="red"), soft_wrap=True)
     paper.print(display.columns(tables.HEADS, tables.rows(lines), "Wall times"))
-    notes.print(Text(f"written: {out}"), soft_wrap=True)
-    return bool(tables.collect(lines))
+    notes.print(Text(f"written: {to}"), soft_wrap=True)
+    raise typer.Exit(0 if tables.collect(lines) else NOTHING_MEASURED)

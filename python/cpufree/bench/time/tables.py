@@ -16,7 +16,7 @@ def collect(lines: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, str], li
     found: dict[tuple[str, str, str], list[Any]] = {}
     for line in lines:
         if line["kind"] == "measurement":
-            key = (line["case"], line["method"], line["contender"])
+            key = (line.get("matrix", line["case"]), line["method"], line["contender"])
             found.setdefault(key, []).append(line)
     return found
 

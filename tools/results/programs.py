@@ -1,20 +1,17 @@
-"""Tables of what bench/gpu_programs.py has measured, as docs/compiler.md has them.
-
-Usage: python bench/gpu_program_tables.py FILE.jsonl [MORE.jsonl] [--page docs/compiler.md]
+"""Tables of compiled programs on GPUs (docs/compiler.md), from records of bench/programs.py.
 
 Of the first record all tables are made, of others those of more than two GPUs.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import math
 import statistics
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
+
+from cpufree.bench.core.noise import geometric_mean
+from cpufree.bench.declared.measure import measurements
+from tools.results.records import declared_lines, problems
 
 Record = dict[str, Any]
 CLASSES = {"small": (1024, 128), "least": (256, 64), "large": (4096, 384)}
@@ -28,72 +25,79 @@ _HEAD = (
 )
 
 
-def microseconds(record: Record, key: str, what: str) -> float | None:
+def read(name: str) -> list[Record]:
+    """Return what a record says of each program and size: medians of seconds a step.
+
+    `times` has them by contender and number of GPUs, of whole calls (`seconds`) and of kernels.
+    """
+    found: dict[tuple[str, int, str], Record] = {}
+    of_cases = problems(name)
+    for case, of in measurements(declared_lines(name)):
+        p = of_cases[case]
+        row: Record = {"program": p["program"], "n": p["points"], "type": p["type"], "times": {}}
+        row = found.setdefault((p["program"], p["points"], p["type"]), row)
+        for who, those in of.items():
+            row["times"][who, int(p["pes"])] = {
+                "on_chip": bool(those[0].get("on_chip")),
+                **{
+                    what: statistics.median(line[what] for line in those)
+                    for what in ("seconds", "kernel")
+                    if what in those[0]
+                },
+            }
+    return list(found.values())
+
+
+def gpus_of(name: str) -> str:
+    """Return what a record ran on: 2 NVIDIA H200."""
+    head = declared_lines(name)[0]
+    if isinstance(head.get("gpus"), list):
+        return f"{len(head['gpus'])} {head['gpus'][0]}"
+    return str(head["machine"]["gpus"]).replace(" × ", " ")
+
+
+def is_jacobi(record: Record) -> bool:
+    """Return whether there are hand-written kernels of it."""
+    return record["program"] in ("jacobi", "jacobi_3d")
+
+
+def microseconds(record: Record, who: str, pes: int, what: str) -> float | None:
     """Return microseconds a step of a measurement; None: there is none."""
-    found = record.get(key, {})
-    value = found.get("timings", {}).get("kernel") if what == "kernel of a call" else None
-    value = found.get(what) if value is None else value
-    return None if value is None else 1e6 * value / record["steps"]
+    value = record["times"].get((who, pes), {}).get(what)
+    return None if value is None else 1e6 * value
 
 
 def programs_of(found: Iterable[Record], sizes: tuple[int, ...]) -> list[Record]:
     """Return the records of the ten programs at some sizes."""
-    return [r for r in found if r["kind"] == "program" and r["n"] in sizes and r["program"] in TEN]
+    return [r for r in found if r["n"] in sizes and r["program"] in TEN]
 
 
 def further_programs(found: Iterable[Record]) -> list[Record]:
     """Return the records of programs beyond the ten, which no mean counts, smallest first."""
     return sorted(
-        (r for r in found if r["kind"] == "program" and r["program"] not in TEN),
+        (r for r in found if not is_jacobi(r) and r["program"] not in TEN),
         key=lambda r: r["n"],
     )
 
 
 def over_rivals(record: Record) -> float | None:
     """Return the time of the best of the others over ours on one GPU, of whole calls."""
-    mine = record.get("ours_1", {}).get("seconds")
-    rivals = record.get("rivals")
-    return min(rivals.values()) / mine if mine and rivals else None
+    mine = microseconds(record, "cpufree", 1, "seconds")
+    rivals = [microseconds(record, who, 1, "seconds") for who in ("cupy", "jax")]
+    there = [one for one in rivals if one is not None]
+    return min(there) / mine if mine and there else None
 
 
 def over_hosted(record: Record, pes: int) -> float | None:
     """Return the time of the host-driven variant over ours, without the copies of arrays."""
-    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
-    other = microseconds(record, f"hosted_{pes}", "kernel")
+    mine, other = (microseconds(record, w, pes, "kernel") for w in ("cpufree", "host-driven"))
     return other / mine if mine and other else None
 
 
 def over_hand(record: Record, pes: int) -> float | None:
     """Return our time over that of the hand-written kernel."""
-    mine = microseconds(record, f"ours_{pes}", "kernel of a call")
-    other = microseconds(record, f"hand_{pes}", "kernel")
+    mine, other = (microseconds(record, w, pes, "kernel") for w in ("cpufree", "hand-written"))
     return mine / other if mine and other else None
-
-
-def summary(found: list[Record]) -> Iterator[str]:
-    """Yield what the targets are about: geometric means, and the worst."""
-    groups = {"small and least": (*CLASSES["small"], *CLASSES["least"]), **CLASSES}
-    for name, sizes in groups.items():
-        records = programs_of(found, sizes)
-        yield from _mean(f"{name}: best of CuPy and JAX / ours", map(over_rivals, records))
-        for pes in (1, 2, 4, 8):
-            ratios = (over_hosted(r, pes) for r in records)
-            yield from _mean(f"{name}, {pes} GPU: host-driven / ours", ratios)
-    for r in found:
-        if r["kind"] == "jacobi":
-            for pes in (1, 2, 4, 8):
-                ratio, hosted = over_hand(r, pes), over_hosted(r, pes)
-                if ratio is not None:
-                    what = f"{r['program']} {r['n']} {r['type']}, {pes} GPU"
-                    beside = "" if hosted is None else f", host-driven / ours {hosted:.2f}"
-                    yield f"{what}: {ratio:.2f} x the hand-written's time{beside}"
-
-
-def _mean(what: str, ratios: Iterable[float | None]) -> Iterator[str]:
-    known = [r for r in ratios if r is not None]
-    if known:
-        mean = math.exp(statistics.fmean(map(math.log, known)))
-        yield f"{what}: {mean:.2f} (geometric mean of {len(known)}), least {min(known):.2f}"
 
 
 def table(records: list[Record]) -> Iterator[str]:
@@ -102,14 +106,10 @@ def table(records: list[Record]) -> Iterator[str]:
     for r in records:
         cells = [f"{r['program']} {_side(r)}"]
         for pes in (1, 2):
-            chip = " \\*" if r.get(f"ours_{pes}", {}).get("on_chip") else ""
-            cells.append(_cell(microseconds(r, f"ours_{pes}", "seconds")) + chip)
-            cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
-        rivals = r.get("rivals", {})
-        cupy = [s for name, s in rivals.items() if name.startswith("cupy")]
-        jax = [s for name, s in rivals.items() if name == "jax"]
-        for seconds in (cupy, jax):
-            cells.append(_cell(1e6 * min(seconds) / r["steps"] if seconds else None))
+            chip = " \\*" if r["times"].get(("cpufree", pes), {}).get("on_chip") else ""
+            cells.append(_cell(microseconds(r, "cpufree", pes, "seconds")) + chip)
+            cells.append(_cell(microseconds(r, "host-driven", pes, "kernel")))
+        cells += [_cell(microseconds(r, who, 1, "seconds")) for who in ("cupy", "jax")]
         ratio = over_rivals(r)
         cells.append("" if ratio is None else f"{ratio:.2f}")
         yield f"| {' | '.join(cells)} |"
@@ -124,7 +124,7 @@ def _cell(value: float | None) -> str:
 def more_gpus(found: list[Record], name: str) -> Iterator[str]:
     """Yield tables of runs on more than two GPUs: microseconds a step of the kernels alone."""
     records = [r for sizes in CLASSES.values() for r in programs_of(found, sizes)]
-    records += further_programs(found) + [r for r in found if r["kind"] == "jacobi"]
+    records += [*further_programs(found), *filter(is_jacobi, found)]
     for pes in (4, 8):
         rows = [r for r in records if over_hosted(r, pes) is not None]
         if not rows:
@@ -135,10 +135,8 @@ def more_gpus(found: list[Record], name: str) -> Iterator[str]:
         yield "| --- | --- | --- | --- | --- | --- |"
         for r in rows:
             cells = [f"{r['program']} {_side(r)}"]
-            for key in ("ours_1", f"ours_{pes}"):
-                cells.append(_cell(microseconds(r, key, "kernel of a call")))
-            for key in (f"hand_{pes}", f"hosted_{pes}"):
-                cells.append(_cell(microseconds(r, key, "kernel")))
+            of = (("cpufree", 1), *((w, pes) for w in ("cpufree", "hand-written", "host-driven")))
+            cells += [_cell(microseconds(r, who, count, "kernel")) for who, count in of]
             yield f"| {' | '.join(cells)} | {over_hosted(r, pes):.2f} |"
         yield ""
 
@@ -154,21 +152,22 @@ def jacobi_table(found: list[Record]) -> Iterator[str]:
     sides = "host-driven | hand-written"
     yield f"| program | one GPU | {sides} | two GPUs | {sides} |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for r in found:
-        if r["kind"] == "jacobi":
-            cells = [f"{r['program']} {r['n']}, {r['type']}"]
-            for pes in (1, 2):
-                cells.append(_cell(microseconds(r, f"ours_{pes}", "kernel of a call")))
-                cells.append(_cell(microseconds(r, f"hosted_{pes}", "kernel")))
-                cells.append(_cell(microseconds(r, f"hand_{pes}", "kernel")))
-            yield f"| {' | '.join(cells)} |"
+    for r in filter(is_jacobi, found):
+        cells = [f"{r['program']} {r['n']}, {r['type']}"]
+        for pes in (1, 2):
+            for who in ("cpufree", "host-driven", "hand-written"):
+                cells.append(_cell(microseconds(r, who, pes, "kernel")))
+        yield f"| {' | '.join(cells)} |"
 
 
-def page(records: dict[str, list[Record]]) -> Iterator[str]:
-    """Yield what docs/compiler.md says of records, by their names."""
+def text_of(*names: str) -> str:
+    """Return what docs/compiler.md says of records."""
+    return "\n".join(_lines({name: read(name) for name in names})).strip()
+
+
+def _lines(records: dict[str, list[Record]]) -> Iterator[str]:
     (name, found), *others = records.items()
-    gpus = found[0].get("gpus", ["?"])
-    start = f"On {len(gpus)} {gpus[0]}, µs a step (`bench/results/{name}`): "
+    start = f"On {gpus_of(name)}, µs a step (`bench/results/{name}`): "
     yield start + "whole warm calls, arrays on the GPU;"
     yield "of the host-driven variant the run alone. \\*: values stay on chip, or come there"
     yield "for several steps."
@@ -183,7 +182,7 @@ def page(records: dict[str, list[Record]]) -> Iterator[str]:
         yield ""
         yield from table(further)
         yield ""
-    if any(r["kind"] == "jacobi" for r in found):
+    if any(map(is_jacobi, found)):
         yield "Jacobi iterations, µs a step of the kernels alone:"
         yield ""
         yield from jacobi_table(found)
@@ -191,6 +190,7 @@ def page(records: dict[str, list[Record]]) -> Iterator[str]:
     for one, measured in records.items():
         yield from more_gpus(measured, one)
     yield from _goals(found)
+    yield from _first_calls(name)
     for _, measured in others:
         yield from _hosted_goals(measured, (4, 8))
 
@@ -215,18 +215,20 @@ def _goals(found: list[Record]) -> Iterator[str]:
     yield from _hosted_goals(found, (1, 2, 4, 8))
     hand = [
         f"{r['program']} {r['n']} {ratio:.2f} ({pes} GPU{'s' * (pes > 1)})"
-        for r in found
-        if r["kind"] == "jacobi"
+        for r in filter(is_jacobi, found)
         for pes in (1, 2)
         if (ratio := over_hand(r, pes)) is not None
     ]
     if hand:
         yield f"- Ours over the hand-written kernels: {', '.join(hand)}. Goal: 1.10."
-    for r in found:
-        if r["kind"] == "first calls":
-            first, *_, last = (call["seconds"] for call in r["calls"])
+
+
+def _first_calls(name: str) -> Iterator[str]:
+    for line in declared_lines(name):
+        if line["kind"] == "first calls":
+            first, *_, last = (call["seconds"] for call in line["calls"])
             yield (
-                f"- First call, {r['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
+                f"- First call, {line['what']}: {first:.2g} s, the third {1e3 * last:.2g} ms. "
                 "Goals: 8 s, 0.2 s."
             )
 
@@ -234,44 +236,7 @@ def _goals(found: list[Record]) -> Iterator[str]:
 def _goal(what: str, ratios: list[float | None], goal: str) -> Iterator[str]:
     known = [r for r in ratios if r is not None]
     if known:
-        mean = math.exp(statistics.fmean(map(math.log, known)))
         yield (
-            f"- {what[0].upper()}{what[1:]}: {mean:.2f} (geometric mean of {len(known)} programs), "
-            f"{min(known):.2f} at worst. Goal: {goal}."
+            f"- {what[0].upper()}{what[1:]}: {geometric_mean(known):.2f} (geometric mean of "
+            f"{len(known)} programs), {min(known):.2f} at worst. Goal: {goal}."
         )
-
-
-BEGIN, END = "<!-- figures of compiled programs -->", "<!-- end of figures -->"
-
-
-def write_page(file: Path, lines: Iterable[str]) -> None:
-    """Put lines between the marks of a page."""
-    text = file.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    inside = "\n".join(lines).strip()
-    file.write_text(f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}", encoding="utf-8")
-
-
-def main() -> int:
-    """Print the tables of a record, or write them into a page; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("record", type=Path, nargs="+")
-    parser.add_argument("--page", type=Path, help="write into this page, between its marks")
-    given = parser.parse_args()
-    names = [file.name for file in given.record]
-    if len(set(names)) < len(names):
-        parser.error(f"records must differ in their names, but are {' '.join(names)}")
-    records = {
-        file.name: [json.loads(line) for line in file.read_text().splitlines()]
-        for file in given.record
-    }
-    if given.page is not None:
-        write_page(given.page, page(records))
-        return 0
-    print("\n".join(page(records)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

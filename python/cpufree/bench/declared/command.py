@@ -1,0 +1,167 @@
+"""The command of a declared benchmark: `cpufree bench run FILE`, or the file itself."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import runpy
+import shlex
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cpufree.bench.core.header import make_end, make_header
+from cpufree.bench.core.machine import CpuUse, source_root
+from cpufree.bench.core.records import Line, Log, read
+from cpufree.bench.declared import table
+from cpufree.bench.declared.declaration import Bench, Case
+from cpufree.bench.declared.measure import Chosen, Measurement
+from cpufree.bench.options import default_out, ended_like_ctrl_c
+from cpufree.cli import display
+from cpufree.cli.commands import check_can_write, explain
+from cpufree.engines import gpus
+from cpufree.errors import InvalidInputError
+
+FAILED, NOTHING_MEASURED, INTERRUPTED = 1, 4, 130
+
+
+def parser_of(bench: Bench, about: str) -> argparse.ArgumentParser:
+    """Return the options: those of all benchmarks, and one for each axis."""
+    parser = argparse.ArgumentParser(
+        prog=f"cpufree bench run {bench.name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for name, axis in bench.axes.items():
+        several = ", ".join(map(str, axis)).replace("%", "%%")
+        parser.add_argument(f"--{name}", nargs="+", metavar="VALUE", help=f"of: {several}")
+    parser.add_argument("--contenders", nargs="+", default=[], metavar="NAME", help="not all")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
+    parser.add_argument("--repeats", type=int, default=bench.repeats, help="rounds (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the random order")
+    parser.add_argument("--seconds", type=float, help="begin no case after so many")
+    parser.add_argument("--out", type=Path, help="the record, JSON lines")
+    parser.add_argument("--show", type=Path, metavar="RECORD", help="print a record's table")
+    parser.add_argument("--dry-run", action="store_true", help="list the cases, measure nothing")
+    return parser
+
+
+def main(bench: Bench, about: str, words: Sequence[str] | None = None) -> int:
+    """Measure a benchmark as the options say; return the exit status."""
+    given = parser_of(bench, about).parse_args(words)
+    asked = {name: getattr(given, name) or [] for name in bench.axes}
+    try:
+        if given.show:
+            _show(bench, read(given.show, (bench.name,))[0])
+            return 0
+        used = _gpus_of(asked.get("engine", []))
+        axes = bench.chosen(asked, on_gpus=used is not None, quick=given.quick)
+        cases = bench.cases(axes, given.contenders)
+        if given.dry_run:
+            print("\n".join(case.name for case in cases))
+            return 0
+        chosen = Chosen(
+            axes={name: list(values) for name, values in axes.items()},
+            contenders=tuple(given.contenders),
+            repeats=given.repeats,
+            seed=given.seed,
+            gpus=used,
+        )
+        return _run(bench, chosen, cases, given)
+    except KeyboardInterrupt:
+        print("stopped; the same command with the same --out goes on", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        status, text = explain(error)
+        Console(stderr=True, highlight=False).print(Text(f"error: {text}", style="red"))
+        return status
+
+
+def main_of(file: Path, words: Sequence[str]) -> int:
+    """Measure the benchmark that a file declares, as its own command would.
+
+    Raises:
+        InvalidInputError: there is no such file, or none that declares one.
+    """
+    if not file.is_file():
+        raise InvalidInputError(f"'{file}': no such file; those of the project are in bench/")
+    sys.path.insert(0, str(file.parent))
+    names = runpy.run_path(str(file))
+    if not isinstance(bench := names.get("BENCH"), Bench):
+        raise InvalidInputError(f"'{file}' declares no BENCH (docs/benchmarking.md has an example)")
+    return main(bench, names.get("__doc__") or "", words)
+
+
+def _gpus_of(engine: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the GPUs that can be used, None where there is none or the engine uses none."""
+    if any(name.startswith("cpu") for name in engine):
+        return None
+    return tuple(gpu.index for gpu in gpus.usable(gpus.find())) or None
+
+
+def measure_into(
+    out: Path,
+    bench: Bench,
+    chosen: Chosen,
+    cases: Sequence[Case],
+    notes: Console,
+    seconds: float | None = None,
+) -> list[Line]:
+    """Measure cases into a record, or go on with it; return its lines."""
+
+    def tell(what: str) -> None:
+        notes.print(Text(f"  {what}", style="dim"), soft_wrap=True)
+
+    check_can_write(str(out))
+    header, use = make_header(bench.name, chosen, _command()), CpuUse()
+    with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
+        for note in log.notes:
+            notes.print(Text(note, style="yellow"), soft_wrap=True)
+        left = Measurement(bench, chosen, log, tell, seconds).measure(cases)
+        log.write(make_end(use))
+    for case in left:
+        tell(f"left out for want of time: {case.name}")
+    return log.lines
+
+
+def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int:
+    notes = Console(stderr=True, highlight=False)
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder) / "quick.jsonl" if given.quick else default_out(bench.name)
+        out = given.out or scratch
+        lines = measure_into(out, bench, chosen, cases, notes, given.seconds)
+    _show(bench, lines)
+    if out != scratch or not given.quick:
+        notes.print(Text(f"  written: {out}", style="dim"), soft_wrap=True)
+    kinds = {line["kind"] for line in lines}
+    if bench.strict and "failure" in kinds:
+        return FAILED
+    return 0 if "measurement" in kinds else NOTHING_MEASURED
+
+
+def _command() -> str:
+    """Return how the program was called, without folders of this machine."""
+    first = Path(sys.argv[0])
+    start = ["cpufree"] if first.name in ("cpufree", "__main__.py") else ["python", _short(first)]
+    return shlex.join([*start, *map(_short, sys.argv[1:])])
+
+
+def _short(word: str | Path) -> str:
+    path, root = Path(word), source_root()
+    if not path.is_absolute():
+        return str(word)
+    inside = root is not None and path.is_relative_to(root)
+    return str(path.relative_to(root)) if root and inside else path.name
+
+
+def _show(bench: Bench, lines: Sequence[Line] | Sequence[Mapping[str, Any]]) -> None:
+    console = display.report_console()
+    console.print(display.columns(table.heads(bench), table.rows(bench, lines), bench.name))
+    for line in table.means(bench, lines):
+        console.print(Text(line), soft_wrap=True)
