@@ -44,6 +44,7 @@ PARAMETERS = {
 CURVES = ("single", "pipelined", "send", "receive")
 PLACES = ("host", "device")
 FORMS = ("pieces", "power", "softplus")
+PAYLOADS = ("once", "twice", "printed")
 
 PathLike = str | os.PathLike[str]
 
@@ -90,7 +91,8 @@ class WayRecord:
     controlled: str
     verb: str
     payload: str | None
-    """How often the gap of the payload counts: once, twice, None where it is not known."""
+    """How often the gap of the payload counts: once, twice, or as the equations are `printed`; None
+    where it is not known."""
     parameters: Mapping[str, Quantity]
     unknown: Mapping[str, str] = field(default_factory=dict)
     """Parameters that the samples do not identify, and why."""
@@ -276,7 +278,7 @@ def _way(place: _Field) -> WayRecord:
         triggered=place.at("triggered").word(PLACES),
         controlled=place.at("controlled").word(PLACES),
         verb=place.at("verb").word(("message", "put", "get")),
-        payload=place.at("payload").word(("once", "twice")) if place.optional("payload") else None,
+        payload=place.at("payload").word(PAYLOADS) if place.optional("payload") else None,
         parameters={n: _quantity(one, PARAMETERS[n]) for n, one in parameters.items()},
         unknown={name: one.text() for name, one in unknown.items()} if unknown else {},
         curves={name: _curve(one) for name, one in curves.items()} if curves else {},

@@ -20,7 +20,7 @@ from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
 from cpufree.model import extras
 from cpufree.model.curves import Curve, fit_form, refit, relative_errors
-from cpufree.model.identify import Fitted, identify, synchronization
+from cpufree.model.identify import Fitted, Synchronization, identify, synchronization
 from cpufree.model.samples import Kind, Samples
 from cpufree.text import counted
 
@@ -200,7 +200,7 @@ def pairs_of_device_and_host(kinds: dict[str, Kind]) -> dict[str, str]:
     }
 
 
-def _record(kind: Kind, fitted: dict[str, Fitted], sync: tuple[Array | None, str]) -> WayRecord:
+def _record(kind: Kind, fitted: dict[str, Fitted], sync: Synchronization) -> WayRecord:
     found = identify(kind.verb, fitted, sync)
     return WayRecord(
         kind.initiated,

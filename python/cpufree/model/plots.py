@@ -181,7 +181,7 @@ def _stack(axes: Axes, found: Communication) -> None:
     for name, way in found.ways.items():
         loggop, whole = parameters(way), single(way, STACKED)
         if loggop is not None:
-            payload = cast(Payload, way.payload or "twice")
+            payload = cast(Payload, way.payload or "once")
             parts.append(loggop.parts(cast(Verb, way.verb), STACKED, payload))
         elif whole is not None:
             parts.append({UNDIVIDED: whole})

@@ -83,7 +83,7 @@ def single(way: WayRecord, size: ArrayLike) -> Array | None:
     loggop = parameters(way)
     if loggop is None:
         return None
-    payload = cast(Payload, way.payload or "twice")
+    payload = cast(Payload, way.payload or "once")
     return loggop.time(cast(Verb, way.verb), size, payload)
 
 
