@@ -69,6 +69,7 @@ def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
 
 def seconds(value: float) -> str:
     """Return a time in the unit that suits it: 0.00123 -> 1.23 ms."""
+    value = float(f"{value:.3g}")  # what is shown as 1000 ns is 1 µs
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= factor:
             return f"{value / factor:.3g} {unit}" if value < 1000 else f"{value:.0f} s"

@@ -130,8 +130,12 @@ def numbers_of(text: str) -> list[float]:
             found.append(float(word))
         except ValueError:
             found.append(-1.0)
-        if not 0 < found[-1] < 1e15:
-            raise refuse(simulate_options.BYTES, word, "give numbers of bytes, such as 8000,1e6")
+        if not 1 <= found[-1] <= 1e12:
+            raise refuse(
+                simulate_options.BYTES,
+                word,
+                "give numbers of bytes from 1 to 1e12, such as 8000,1e6",
+            )
     return found
 
 

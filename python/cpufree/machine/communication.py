@@ -296,6 +296,8 @@ def _curve(place: _Field) -> CurveRecord:
     }[form]
     parameters = place.at("parameters")
     parameters.only(*expected)
+    if form == "softplus" and parameters.at("knee").at("value").number() <= 0:
+        raise parameters.at("knee").at("value").error("it must be more than 0")
     messages = place.at("messages").number() if "messages" in place.names() else 1.0
     if messages < 1 or messages != int(messages):
         raise place.at("messages").error("it must be a whole number from 1")

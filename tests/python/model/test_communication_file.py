@@ -142,6 +142,15 @@ def test_what_is_wrong_is_told_with_file_and_field(
         read_communication(file_of(tmp_path, place, value))
 
 
+def test_a_knee_of_no_time_is_told(tmp_path: Path) -> None:
+    knee = {"form": "softplus", "parameters": {
+        "base": {"value": 1, "unit": "us"}, "knee": {"value": 0, "unit": "us"},
+        "G": {"value": 1, "unit": "ns/B"},
+    }}  # fmt: skip
+    with pytest.raises(FileFormatError, match=r"parameters\.knee\.value: it must be more than 0"):
+        read_communication(file_of(tmp_path, CURVE, knee))
+
+
 def test_a_file_cut_short_is_told(tmp_path: Path) -> None:
     path = file_of(tmp_path)
     path.write_text(path.read_text()[:-40])

@@ -31,10 +31,18 @@ def test_totals_of_small_messages_are_those_of_the_equations(
     np.testing.assert_allclose(found * 1e9, nanoseconds, atol=0.6)
 
 
-def test_all_numbers_of_the_paper_agree() -> None:
+def test_numbers_of_the_paper_agree_but_for_those_that_its_tables_contradict() -> None:
     found = check_paper()
-    assert len(found) == 12
-    assert [one.what for one in found if not one.agrees] == []
+    assert len(found) == 19
+    assert [one.what for one in found if not one.agrees and not one.known] == []
+    assert [one.what for one in found if one.agrees and one.known] == []
+    assert sum(not one.agrees for one in found) == 5
+
+
+def test_each_mean_is_held_against_the_print_by_itself() -> None:
+    means_of = {one.what: one.agrees for one in check_paper() if one.what.startswith("mean")}
+    assert means_of["mean speed-up, scaled problem, puts"]
+    assert not means_of["mean speed-up, scaled problem, gets"]
 
 
 def test_a_table_with_another_number_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
