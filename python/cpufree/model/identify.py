@@ -97,6 +97,11 @@ def identify(verb: str, fitted: Mapping[str, Fitted], sync: Synchronization) -> 
         found["S"] = sync.seconds
     _add_gaps(fitted, found, unknown)
     _add_latency(cast(Verb, verb), fitted, found, unknown)
+    if "S" in found and "L" not in found and not sync.in_call and "o_recv" in found:
+        # What the device takes longer is more than the calls leave: it is a part of them.
+        del found["S"]
+        unknown["S"] = "the calls, measured alone, have it inside"
+        _add_latency(cast(Verb, verb), fitted, found, unknown)
     units = {"G": "s/B"}
     quantities = {name: _quantity(values, units.get(name, "s")) for name, values in found.items()}
     if "send" in fitted:
@@ -206,6 +211,7 @@ def _add_latency(
         left = left - times[name] * values
     if left[0] > 0:
         found["L"] = left / counts.L
+        unknown.pop("L", None)
     else:
         unknown["L"] = "the overheads, measured alone, take as long as a whole message"
 

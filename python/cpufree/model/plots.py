@@ -100,7 +100,13 @@ def draw_samples(samples: Samples) -> Figure:
             found = medians(samples, way, mode, None)
             if found is None:
                 continue
-            style = {"marker": marker, "ms": 3.5, "lw": 1, "color": color, "label": way}
+            style: dict[str, Any] = {
+                "marker": marker,
+                "ms": 3.5,
+                "lw": 1,
+                "color": color,
+                "label": way,
+            }
             axes.plot(found.sizes, found.seconds, **style)
             low, high = _quartiles(samples, way, mode, found.sizes, found.messages)
             axes.fill_between(found.sizes, low, high, color=color, alpha=0.15, lw=0)
@@ -184,7 +190,13 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(found.ways[name], sizes), "--", "pipelined"),
         ):
             if times is not None:
-                style = {"ls": dashes, "marker": marker, "markevery": 80, "ms": 3.5, "lw": 1.4}
+                style: dict[str, Any] = {
+                    "ls": dashes,
+                    "marker": marker,
+                    "markevery": 80,
+                    "ms": 3.5,
+                    "lw": 1.4,
+                }
                 left.plot(sizes, times, color=color, label=f"{name}, {kind}", **style)
     left.set_xscale("log", base=2)
     left.set_yscale("log")

@@ -130,6 +130,17 @@ def test_a_fence_takes_no_longer_than_the_call_that_has_it_inside() -> None:
     assert found["o_send"].value == 0.0
 
 
+def test_synchronization_that_leaves_no_latency_is_inside_the_calls() -> None:
+    device = dataclasses.replace(LOGGOP, o_send=4e-6)
+    kinds = [Kind(who, "host", who, "message") for who in ("host", "device")]
+    host = dataclasses.replace(LOGGOP, L=0.1e-6, o_send=0.1e-6)
+    rows = rows_of(host, "host-a", kind=kinds[0], sizes=SIZES[::2])
+    rows += rows_of(device, "device-a", kind=kinds[1], sizes=SIZES[::2])
+    found = fit(samples_of(rows)).ways["device-a"]
+    assert "inside" in found.unknown["S"] and "L" not in found.unknown
+    assert found.parameters["L"].value == pytest.approx(LOGGOP.L, rel=1e-3)
+
+
 @pytest.mark.parametrize("verb", ["put", "get"])
 def test_synchronization_is_what_the_device_takes_longer(verb: Verb) -> None:
     device = dataclasses.replace(LOGGOP, S=4e-6)
