@@ -93,7 +93,10 @@ def _figures(gets: Roles) -> list[Finding]:
         ("fig. 11: gets of 8 B, host over device", "1", 1.26, small, 0.005),
         ("fig. 11: gets of 1 MiB, device over host", "1", 1.09, 1.0 / large, 0.005),
     )
-    return [Finding(*one, "printed") for one in figures]
+    return [
+        Finding(what, unit, expected, computed, tolerance, "printed")
+        for what, unit, expected, computed, tolerance in figures
+    ]
 
 
 def _speed_up(gets: Roles, way: str, size: float, launch: float = LAUNCH) -> Array:
