@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -24,13 +24,7 @@ from cpufree.cli.predict_report import advice, prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
 from cpufree.text import counted
 
-if TYPE_CHECKING:
-    from cpufree.matrix.problem import CsrMatrix
-    from cpufree.model.solve import SystemFacts
-
 MOST_PES = 4096
-MOST_PACKETS = 16384
-"""Ghosts of a PE up to which halos travel as packets (docs/design/kernels.md)."""
 GRID = "grid:"
 """What a grid's points are named by in the place of a matrix."""
 EPILOG = """
@@ -61,36 +55,6 @@ def numbers_of(text: str) -> list[int]:
             raise refuse(model_options.PREDICT_PES, text, f"numbers are 1 to {MOST_PES}, rising")
         numbers |= {low, high, *(2**k for k in range(13) if low < 2**k < high)}
     return sorted(numbers)
-
-
-GATHER_SAMPLES = 6
-"""Places in a matrix where what a product gathers is counted."""
-
-
-def facts_on(matrix: CsrMatrix, pes: int, gathered: float | None = None) -> SystemFacts:
-    """Return how a matrix would lie on so many PEs; `gathered`: bytes of a product, if counted."""
-    from cpufree.engines.partition_gain import gain_on
-    from cpufree.model.solve import estimate
-    from cpufree.partition.methods import partition
-
-    parts = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
-    rows = matrix.shape[0]
-    plain = estimate(rows, matrix.nnz, pes, matrix.data.dtype.itemsize)
-    return dataclasses.replace(
-        plain,
-        halo_values=parts.halo_values,
-        packets=max(parts.ghosts) <= MOST_PACKETS,
-        imbalance=parts.imbalance,
-        gathered_bytes=gathered,
-    )
-
-
-def facts_of(matrix: CsrMatrix, numbers: list[int]) -> list[SystemFacts]:
-    """Return the same for several numbers of PEs, with what a product gathers."""
-    from cpufree.model.gathers import gathered_bytes
-
-    gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
-    return [facts_on(matrix, pes, gathered) for pes in numbers]
 
 
 def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
@@ -142,6 +106,7 @@ def predict(
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
+    from cpufree.cli.system_facts import facts_of
     from cpufree.engines import gpus
     from cpufree.errors import InvalidInputError
     from cpufree.machine import of_gpu
@@ -166,11 +131,11 @@ def predict(
     facts = stage(
         notes,
         "partitioning",
-        lambda: facts_of(system, numbers),
+        lambda: facts_of(system, numbers, machine),
         lambda found: counted(len(found), "number") + " of PEs",
     )
     times = [iteration_seconds(one, given["method"], machine) for one in facts]
-    paper.print(prediction_report(machine.machine, numbers, times))
+    paper.print(prediction_report(machine.machine, facts, times))
     if given["plot"]:
         from cpufree.model.plots import save_plot
         from cpufree.model.solve_plots import draw_prediction

@@ -14,7 +14,7 @@ from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.model.records import Comparison
-    from cpufree.model.solve import IterationTime
+    from cpufree.model.solve import IterationTime, SystemFacts
     from cpufree.model.stencil_records import ComparedStencil
     from cpufree.model.stencils import StencilTime
 
@@ -44,9 +44,10 @@ def advice(numbers: Sequence[int], seconds: Sequence[float]) -> str:
 
 
 def prediction_report(
-    machine: str, numbers: list[int], times: list[IterationTime]
+    machine: str, facts: Sequence[SystemFacts], times: Sequence[IterationTime]
 ) -> RenderableType:
-    """Return times, efficiency and bounds as a table."""
+    """Return times, efficiency and bounds as a table, and what they rest on."""
+    numbers = [one.pes for one in facts]
     first = times[0].seconds * numbers[0]
     rows = [
         (
@@ -62,6 +63,11 @@ def prediction_report(
     parts: list[RenderableType] = [
         display.columns(head, rows, f"Predicted for {machine}"),
         Text(f"  {advice(numbers, [one.seconds for one in times])}"),
+        Text(
+            f"  {counted(facts[0].rows, 'row')}, {counted(facts[0].nnz, 'nonzero')}, "
+            f"{facts[0].matrix_bytes / max(facts[0].nnz, 1):.1f} bytes each as GPUs store them (by "
+            "a sample of rows)"
+        ),
     ]
     if numbers[-1] > MOST_MEASURED:
         parts.append(

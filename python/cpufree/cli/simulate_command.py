@@ -35,7 +35,7 @@ WHAT = {
 EPILOG = """
 [bold]Examples[/bold]
 
-  cpufree simulate cg --matrix "gen:poisson3d?nx=64" --pes 2-64 --way all --plot cg.png
+  cpufree simulate cg --matrix "gen:poisson3d?nx=64,ny=64,nz=64" --pes 2-64 --way all --plot cg.png
 
   cpufree simulate jacobi --points 16384 --pes 4-1024 --way hdn,gds,tn
 
