@@ -38,7 +38,7 @@ SEED = Option(
 MACHINE = Option(
     "machine", "file", SUMMIT,
     "Machine file, or the name of a published one.",
-    "machine file, or the name of a published one (`summit-2020`, `nccl-tuner`)",
+    "machine file, or the name of one that comes along (`summit-2020`, `h100`, `h200`)",
     form="FILE", metavar="FILE",
 )  # fmt: skip
 WAY = Option(
@@ -123,8 +123,15 @@ PREDICT_METHOD = Option(
     "method", "choice", "prcg", "Method.", "variant of conjugate gradients",
     choices=("cg", "prcg", "pipecg"),
 )  # fmt: skip
+PREDICT_MACHINE = replace(
+    MACHINE,
+    default=None,
+    help="Machine file, or h100 or h200. Default: by the GPUs there are.",
+    meaning="machine file, or `h100` or `h200`",
+    otherwise="by the GPUs there are, else `h200`",
+)
 PREDICT_SOLVE = (
-    *(PREDICT_PES, PREDICT_METHOD),
+    *(PREDICT_PES, PREDICT_METHOD, PREDICT_MACHINE),
     plot("Time in its parts, and efficiency"),
     *REPORT,
 )

@@ -157,7 +157,7 @@ def fit_command(samples: SamplesArgument, given: Given) -> None:
     import dataclasses
 
     from cpufree.cli import model_report
-    from cpufree.machine.communication import to_dict, write_communication
+    from cpufree.machine.communication import to_dict, write_ways
     from cpufree.model.fit import fit
     from cpufree.model.samples import read_samples
 
@@ -171,7 +171,7 @@ def fit_command(samples: SamplesArgument, given: Given) -> None:
     )
     command = shlex.join(["cpufree", "model", "fit", samples, "--seed", str(given["seed"])])
     found = dataclasses.replace(found, provenance={**found.provenance, "fit": command})
-    write_communication(given["out"], found)
+    write_ways(given["out"], found)
     paper.print(model_report.machine_report(found))
     if given["plot"]:
         from cpufree.model.plots import draw_fit, save_plot
@@ -186,12 +186,12 @@ def fit_command(samples: SamplesArgument, given: Given) -> None:
 def validate_command(machine: MachineArgument, samples: SamplesArgument, given: Given) -> None:
     """Hold a machine file against sizes that no fit has seen; the exit code is 4 where it fails."""
     from cpufree.cli import model_report
-    from cpufree.machine.communication import find_communication
+    from cpufree.machine.communication import load_ways
     from cpufree.model.samples import read_samples
     from cpufree.model.validate import validate
 
     paper = outputs(given, (machine, samples))
-    found = validate(find_communication(machine), read_samples(samples))
+    found = validate(load_ways(machine), read_samples(samples))
     paper.print(model_report.validation_report(found))
     if given["plot"]:
         from cpufree.model.plots import draw_validation, save_plot
@@ -210,10 +210,10 @@ def validate_command(machine: MachineArgument, samples: SamplesArgument, given: 
 def show_command(machine: MachineArgument, given: Given) -> None:
     """Show what a machine file says: parameters with intervals, and what is not known."""
     from cpufree.cli import model_report
-    from cpufree.machine.communication import find_communication, to_dict
+    from cpufree.machine.communication import load_ways, to_dict
 
     paper = outputs(given, (machine,))
-    found = find_communication(machine)
+    found = load_ways(machine)
     paper.print(model_report.machine_report(found))
     if given["plot"]:
         from cpufree.model.plots import draw_machine, save_plot
@@ -229,12 +229,12 @@ def show_command(machine: MachineArgument, given: Given) -> None:
 def predict_command(given: Given) -> None:
     """Predict the time of messages, with a 95 % interval where the machine file has one."""
     from cpufree.cli import model_report
-    from cpufree.machine.communication import find_communication
+    from cpufree.machine.communication import load_ways
     from cpufree.model.use import predict
 
     paper = outputs(given, (given["machine"],))
     sizes = sizes_of(model_options.BYTES, given["bytes"])
-    machine = find_communication(given["machine"])
+    machine = load_ways(given["machine"])
     found = predict(machine, given["way"], sizes, given["pipelined"])
     paper.print(model_report.prediction_report(sizes, found))
     content = model_report.prediction_facts(sizes, found)
@@ -249,7 +249,7 @@ def roles_of(given: Given) -> Roles:
     Raises:
         UsageError: another machine than Summit is given without its ways.
     """
-    from cpufree.machine.communication import find_communication
+    from cpufree.machine.communication import load_ways
     from cpufree.model.paper import ROLES
     from cpufree.model.project import Roles
 
@@ -260,7 +260,7 @@ def roles_of(given: Given) -> Roles:
         if not name:
             raise UsageError(f"{option} is missing: say which way of the machine file it is")
     cpu, host, device = names
-    return Roles(find_communication(given["machine"]), cpu, host, device or "", given["launch"])
+    return Roles(load_ways(given["machine"]), cpu, host, device or "", given["launch"])
 
 
 @app.command("project")

@@ -13,7 +13,8 @@ from cpufree.cli import display
 from cpufree.text import counted, number
 
 if TYPE_CHECKING:
-    from cpufree.machine.communication import Communication, Quantity, WayRecord
+    from cpufree.machine.communication import Communication, WayRecord
+    from cpufree.machine.files import Quantity
     from cpufree.model.advice import Priority
     from cpufree.model.paper import Finding
     from cpufree.model.patterns.validate import PatternCheck

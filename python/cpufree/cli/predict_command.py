@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -23,6 +23,9 @@ from cpufree.cli.option_types import refuse, with_options
 from cpufree.cli.predict_report import advice, prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
 from cpufree.text import counted
+
+if TYPE_CHECKING:
+    from cpufree.machine import Machine
 
 MOST_PES = 4096
 GRID = "grid:"
@@ -57,12 +60,21 @@ def numbers_of(text: str) -> list[int]:
     return sorted(numbers)
 
 
+def machine_of(given: dict[str, Any]) -> Machine:
+    """Return the machine that is asked for, or that of the GPUs there are."""
+    from cpufree.engines import gpus
+    from cpufree.machine import load, of_gpu
+
+    if given["machine"]:
+        return load(given["machine"])
+    there = gpus.find()
+    return of_gpu(there[0].name if there else "")
+
+
 def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
     """Predict the time of an iteration of `cpufree stencil` in single precision."""
     from cpufree.cli.stencil_input import parse_grid
-    from cpufree.engines import gpus
     from cpufree.errors import InvalidInputError
-    from cpufree.machine import of_gpu
     from cpufree.model.stencils import StencilFacts, stencil_seconds
 
     text = name.removeprefix(GRID)
@@ -80,11 +92,10 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
         raise InvalidInputError(
             f"the longest side of {text} has {max(shape) - 2} rows to update: give fewer PEs"
         )
-    there = gpus.find()
-    machine = of_gpu(there[0].name if there else "")
+    machine = machine_of(given)
     times = [stencil_seconds(StencilFacts(shape, pes), machine) for pes in numbers]
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
-    paper.print(stencil_report(machine.machine, numbers, times))
+    paper.print(stencil_report(machine, numbers, times))
     if given["json"]:
         lines = [
             {"pes": pes, "bound": time.bound, **dataclasses.asdict(time)}
@@ -107,15 +118,13 @@ def predict(
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
     from cpufree.cli.system_facts import facts_of
-    from cpufree.engines import gpus
     from cpufree.errors import InvalidInputError
-    from cpufree.machine import of_gpu
     from cpufree.model.solve import iteration_seconds
 
     check_can_write(given["json"])
     check_can_write(given["plot"], PLOT_SUFFIXES)
     check_different(given["plot"], given["json"])
-    check_not_read((given["plot"], given["json"]), (matrix,))
+    check_not_read((given["plot"], given["json"]), (matrix, given["machine"] or ""))
     numbers = numbers_of(given["pes"])
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
     if matrix.startswith(GRID):
@@ -126,8 +135,7 @@ def predict(
     numbers = [pes for pes in numbers if pes <= system.shape[0]]
     if not numbers:
         raise InvalidInputError(f"{matrix} has {system.shape[0]} rows: give fewer PEs")
-    there = gpus.find()
-    machine = of_gpu(there[0].name if there else "")
+    machine = machine_of(given)
     facts = stage(
         notes,
         "partitioning",
@@ -135,7 +143,7 @@ def predict(
         lambda found: counted(len(found), "number") + " of PEs",
     )
     times = [iteration_seconds(one, given["method"], machine) for one in facts]
-    paper.print(prediction_report(machine.machine, facts, times))
+    paper.print(prediction_report(machine, facts, times))
     if given["plot"]:
         from cpufree.model.plots import save_plot
         from cpufree.model.solve_plots import draw_prediction

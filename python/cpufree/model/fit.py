@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model import extras
 from cpufree.model.curves import Curve, fit_form, refit, relative_errors
 from cpufree.model.identify import Fitted, Synchronization, identify, synchronization

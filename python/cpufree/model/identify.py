@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.machine.communication import Quantity
+from cpufree.machine.files import Quantity
 from cpufree.model.curves import Curve
 from cpufree.model.loggop import COUNTS, Payload, Verb
 from cpufree.model.samples import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cpufree.machine.communication import Communication, load_published
+from cpufree.machine.communication import Communication, load_ways
 from cpufree.model import project
 from cpufree.model.project import LAUNCH, SHARE, Roles, break_even, means, overlapped
 from cpufree.model.use import Array, single
@@ -47,12 +47,12 @@ class Finding:
 
 def roles(verb: str = "get", launch: float = LAUNCH) -> Roles:
     """Return the ways of Summit for puts or gets."""
-    return Roles(load_published(SUMMIT), *ROLES[verb], launch=launch)
+    return Roles(load_ways(SUMMIT), *ROLES[verb], launch=launch)
 
 
 def check_paper() -> list[Finding]:
     """Return what the paper says, and what its tables give."""
-    found = _totals(load_published(SUMMIT))
+    found = _totals(load_ways(SUMMIT))
     gets, puts = roles("get"), roles("put")
     printed, follows = "printed", "follows from the tables"
     for name, one, expected in (("get", gets, 9.1), ("put", puts, 4.3)):

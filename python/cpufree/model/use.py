@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model.curves import Curve, curve_of
 from cpufree.model.loggop import Growth, LogGOP, Payload, Verb
 from cpufree.text import meant

@@ -75,6 +75,10 @@ class SystemWork(Work):
             gpus, why, expected = best.gpus, best.why, forecast.expected
         chosen = with_room(self.size, there, Gpu.room, gpus) if gpus else []
         why += no_room(gpus, len(chosen), len(there)) if gpus else ""
+        if not known.known:
+            why += (
+                f"; nobody has measured {there[0].name}: by {known.gpu} (cpufree model calibrate)"
+            )
         return Chosen(chosen, why, expected=expected)
 
     def fits(self, gpu: Gpu) -> bool:

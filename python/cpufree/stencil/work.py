@@ -20,9 +20,6 @@ LEAST_UPDATES = int(machine.load().number("setup.least_updates", "1"))
 
 GRID = Kind("grid", array="u0", arrays="values", done="done")
 
-_RATES = machine.load().table("stencil.bandwidth", "B/s")
-_LATENCY = machine.load().table("stencil.latency", "s")
-
 
 @dataclass(frozen=True)
 class GridWork(Work):
@@ -70,17 +67,20 @@ class GridWork(Work):
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs for which no other number saves much of an iteration."""
+        known = machine.of_gpu(there[0].name)
+        rate = known.table("stencil.bandwidth", "B/s")[self.dims]
+        latencies = known.table("stencil.latency", "s")
         each = min(gpu["multiprocessors"] for gpu in load_core().gpus())
 
         def seconds(count: int) -> float:
             # In three dimensions the engine keeps values in registers wherever they fit.
             in_registers = self.seconds_in_registers_3d(count, each)
-            latency = interpolated(_LATENCY, count)
+            latency = interpolated(latencies, count)
             if in_registers > 0.0:
-                return in_registers + latency - _LATENCY[1]
+                return in_registers + latency - latencies[1]
             # Each value counts as read and written once, whatever the caches save.
             moved = 2 * self.value_bytes * self.points / count
-            return moved / _RATES[self.dims] + latency
+            return moved / rate + latency
 
         return Chosen(*choose(self._size, there, Gpu.room, seconds))
 

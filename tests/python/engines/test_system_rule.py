@@ -48,7 +48,10 @@ def machine_with(**changed: float | dict[int, float]) -> Machine:
     values = GIVEN | {name.replace("__", "."): value for name, value in changed.items()}
     like = machine.load()
     entries = {
-        name: dataclasses.replace(like.entries[name], value=value) for name, value in values.items()
+        name: dataclasses.replace(like.entries[name], table=value)
+        if isinstance(value, dict)
+        else dataclasses.replace(like.entries[name], value=value)
+        for name, value in values.items()
     }
     return dataclasses.replace(like, entries={**like.entries, **entries})
 
@@ -182,6 +185,15 @@ def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore
     assert [gpu.index for gpu in two.gpus] == [0, 1]
     assert "494 iterations: 2 GPUs save" in one.why[1]
     assert one.expected == Expected(494)
+
+
+def test_gpus_that_nobody_has_measured_are_said_to_be_so(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "nobody has measured" not in placed(forecast(494)).why[1]
+    monkeypatch.setattr(machine, "every", list)
+    why = placed(forecast(494)).why[1]
+    assert why.endswith("nobody has measured NVIDIA H200: by NVIDIA H200 (cpufree model calibrate)")
 
 
 def test_only_gpus_that_are_used_are_started(two_gpus: FakeCore) -> None:

@@ -8,7 +8,8 @@ import pytest
 from synthetic_samples import LOGGOP, MODES, SIZES, rows_of, samples_of
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Quantity, WayRecord
+from cpufree.machine.communication import WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model import extras
 from cpufree.model.fit import fit, medians
 from cpufree.model.loggop import Payload, Verb

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from synthetic_samples import LOGGOP, rows_of, samples_of
 
 from cpufree.machine import load
-from cpufree.machine.communication import load_published
+from cpufree.machine.communication import load_ways
 from cpufree.model.fit import fit
 from cpufree.model.paper import roles
 from cpufree.model.plots import (
@@ -53,7 +53,7 @@ def test_fit_is_drawn_with_sizes_held_out_and_residuals() -> None:
 
 
 def test_parts_of_a_small_message_are_stacked_to_its_time() -> None:
-    axes = draw_machine(load_published("summit-2020")).axes[1]
+    axes = draw_machine(load_ways("summit-2020")).axes[1]
     tops: dict[int, float] = {}
     for bar in axes.patches:
         place = round(bar.get_x() + bar.get_width() / 2)  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def test_readings_as_printed_are_drawn_of_power_laws_only() -> None:
 
 
 def test_all_ways_of_a_machine_are_drawn_and_told_apart() -> None:
-    found = load_published("h100-2x")
+    found = load_ways("h100")
     axes = draw_machine(found).axes[0]
     lines = [one for one in axes.get_lines() if str(one.get_label()).endswith(", single")]
     assert len(lines) == len(found.ways) > 26
@@ -99,7 +99,7 @@ def test_all_ways_of_a_machine_are_drawn_and_told_apart() -> None:
 
 
 def test_a_figure_has_room_for_its_legend() -> None:
-    figure = draw_machine(load_published("h100-2x"))
+    figure = draw_machine(load_ways("h100"))
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert box.y0 >= 0.0 and box.y1 <= figure.bbox.height

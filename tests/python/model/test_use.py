@@ -9,7 +9,7 @@ import pytest
 from synthetic_samples import LOGGOP, WINDOW, rows_of, samples_of, time_of
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, load_published
+from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.advice import advise
 from cpufree.model.fit import fit
 from cpufree.model.loggop import linear
@@ -51,7 +51,7 @@ def test_predictions_have_the_true_time_in_their_interval(
 
 
 def test_predictions_by_equations_have_no_interval() -> None:
-    found = predict(load_published("summit-2020"), "host-put", 8)
+    found = predict(load_ways("summit-2020"), "host-put", 8)
     assert float(found.seconds) == pytest.approx(1998e-9, abs=0.5e-9)
     assert found.low is None and "no interval" in found.note
 
