@@ -113,6 +113,14 @@ ADVISE = (
     *REPORT,
 )  # fmt: skip
 CHECK_PAPER = REPORT
+CALIBRATE = (
+    replace(
+        out("Machine file to write, .json"),
+        required=False,
+        otherwise="`~/.config/cpufree/machines/GPU.json`",
+    ),
+    *REPORT,
+)
 COMPARE = (plot("Predicted against measured iterations"), *REPORT)
 PREDICT_PES = Option(
     "pes", "text", "1-8",
@@ -138,6 +146,7 @@ PREDICT_SOLVE = (
 TABLES = {
     "model_measure": MEASURE,
     "model_fit": FIT,
+    "model_calibrate": CALIBRATE,
     "model_validate": VALIDATE,
     "model_show": SHOW,
     "model_predict": PREDICT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import statistics
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -148,6 +149,33 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
     patterns, lacking = measure_patterns({matrix: halos_of(matrix)}, plan.pattern_seconds)
     missing = {**found.missing, **lacking}
     return dataclasses.replace(found, patterns=tuple(patterns), missing=missing)
+
+
+@app.command("calibrate")
+@with_options(model_options.CALIBRATE)
+def calibrate_command(given: Given) -> None:
+    """Measure in seconds what engine and GPUs are chosen by; from then on, choices go by it."""
+    from cpufree.cli import model_report
+    from cpufree.cli.calibrate import measured_solves
+    from cpufree.engines import choices, gpus
+    from cpufree.machine import files, like, own_file
+    from cpufree.model.calibrate import choices_of
+
+    paper = outputs(given)
+    notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
+    solves = stage(notes, "solving", measured_solves, lambda found: f"{len(found)} solves")
+    there, cores = gpus.usable(gpus.find()), choices.available_cores()
+    gpu = there[0].name if there else "none"
+    path = given["out"] or str(own_file(gpu))
+    found, taken_from = choices_of(solves, cores), like(gpu)
+    name = f"{len(there)} × {gpu}, {cores} cores" if there else f"{cores} cores, no GPU"
+    content = {"machine": name, "gpu": gpu, "like": taken_from, "choices": found}
+    if not given["out"]:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write(path, content)
+    paper.print(model_report.choices_report(found, taken_from))
+    finish(given, ("calibrate",), model_options.CALIBRATE, {"file": path, "machine": content})
+    end(given, f"choices of {name} in {path}")
 
 
 @app.command("fit")

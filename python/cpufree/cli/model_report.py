@@ -76,6 +76,21 @@ def machine_report(found: Communication) -> RenderableType:
     return Group(*parts)
 
 
+def choices_report(choices: Mapping[str, Mapping[str, Any]], like: str) -> RenderableType:
+    """Return the numbers of a calibration."""
+    rows = []
+    for name, one in choices.items():
+        ends = f"{one['low']:.4g} to {one['high']:.4g}" if "low" in one else ""
+        value, unit = one["value"], one["unit"].replace("1", "")
+        if isinstance(value, dict):
+            told = ", ".join(f"{count}: {number:.3g}" for count, number in value.items())
+        else:
+            told = f"{value:.4g}"
+        rows.append((name, f"{told} {unit}".rstrip(), ends))
+    table = display.columns(("choice", "value", "95 % interval"), rows, "Calibrated")
+    return Group(table, Text(f"  all else as of {like}"))
+
+
 def _way_report(name: str, way: WayRecord) -> RenderableType:
     rows = [(key, *quantity(one)) for key, one in way.parameters.items()]
     rows += [(key, "not identifiable", why) for key, why in way.unknown.items()]

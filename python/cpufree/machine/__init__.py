@@ -89,8 +89,14 @@ def of_gpu(name: str) -> Machine:
         return load(said)
     if name and os.path.exists(own := own_file(name)):
         return load(str(own))
-    found = next((one for one in every() if name and name.startswith(one.gpu)), None)
-    return found or replace(load(), known=not name)
+    found = load(like(name))
+    return replace(found, known=not name or name.startswith(found.gpu))
+
+
+def like(gpu: str) -> str:
+    """Return the name of the machine that comes along for such GPUs, or of the default one."""
+    found = (one for one in files.names("choices") if gpu and gpu.startswith(load(one).gpu))
+    return next(found, DEFAULT)
 
 
 def own_file(gpu: str) -> Path:
@@ -98,9 +104,12 @@ def own_file(gpu: str) -> Path:
     return env.machine_folder() / (re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json")
 
 
-def every() -> list[Machine]:
-    """Return all machines that come along, by the names of their files."""
-    return [load(name) for name in files.names("choices")]
+def possible() -> list[Machine]:
+    """Return all machines that this one may be, before its GPUs are looked at."""
+    if said := env.machine_file():
+        return [load(said)]
+    own = sorted(env.machine_folder().glob("*.json"))
+    return [load(str(file)) for file in own] or [load(name) for name in files.names("choices")]
 
 
 def parse(top: Field, origin: str = "") -> Machine:

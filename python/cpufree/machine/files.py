@@ -253,10 +253,11 @@ def _read(path: PathLike) -> Field:
 
 
 def write(path: PathLike, content: Mapping[str, Any]) -> None:
-    """Write sections and what belongs to them; those that the file has besides stay."""
+    """Write sections and what belongs to them; what the file says besides stays, its name, too."""
     before = _read(path).content if os.path.exists(path) else {}
+    named = {key: before[key] for key in ("machine", "gpu") if key in before}
     head = {"format": FORMAT, "version": VERSION}
-    write_text(path, text_of({**head, **before, **content}) + "\n")
+    write_text(path, text_of({**head, **before, **content, **named}) + "\n")
 
 
 def text_of(value: Any, indent: int = 0) -> str:

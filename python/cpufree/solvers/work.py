@@ -53,7 +53,7 @@ class SystemWork(Work):
             return None
         if not core.cuda_built() or not gpus.driver_is_ahead():
             return None
-        expected, machines = self._forecast().expected, machine.every()
+        expected, machines = self._forecast().expected, machine.possible()
         start = min(one.table("setup.context", "s")[1] for one in machines)
         takes = max(system_rule.cpu_seconds(self.size, blocks, expected, one) for one in machines)
         if takes >= start:

