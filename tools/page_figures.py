@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.noise import geometric_mean
-from cpufree.machine.communication import Communication, load_published
+from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
@@ -30,8 +30,8 @@ from tools.results.records import medians as medians_of
 
 CPU_PROGRAMS = "programs-cpu-2026-11-26.jsonl"
 # Folder of samples and verdicts, machine file, and the ways in the table of the page.
-TWO = ("model-2x-2026-11-26", "h100-2x")
-FOUR = ("model-4x-2026-11-26", "h200-4x")
+TWO = ("model-2x-2026-11-26", "h100")
+FOUR = ("model-4x-2026-11-26", "h200")
 SIZES = (8, 1 << 16, 8 << 20)  # the columns of those tables
 CLOSE = 0.12  # a fitted curve this far from a median is not worth a word
 
@@ -105,7 +105,7 @@ def _by_device(machine: Communication) -> set[str]:
 def curves(folder: str, name: str) -> str:
     """Return how many curves are within the limits, those of messages by a device first."""
     checks = _verdicts(folder)["checks"]
-    those = [one for one in checks if one["way"] in _by_device(load_published(name))]
+    those = [one for one in checks if one["way"] in _by_device(load_ways(name))]
     good, passed = (sum(one["passed"] for one in group) for group in (those, checks))
     *_, second, least = sorted(those, key=lambda one: -one["r2"])
     return filled(
@@ -118,7 +118,7 @@ def curves(folder: str, name: str) -> str:
 
 def pairs(folder: str, name: str) -> str:
     """Return where a device and the host overtake one another as predicted, between two GPUs."""
-    machine = load_published(name)
+    machine = load_ways(name)
     between = {way for way in machine.ways if way.startswith(("device-", "host-", "nvshmem-"))}
     device = _by_device(machine) & between
     found = [
@@ -152,7 +152,7 @@ def one_way(folder: str, name: str, ways: Sequence[str]) -> str:
 
 
 def _far(folder: str, name: str, ways: Sequence[str]) -> Iterator[str]:
-    machine, samples = load_published(name), read_samples(FOLDER / folder / "samples.jsonl")
+    machine, samples = load_ways(name), read_samples(FOLDER / folder / "samples.jsonl")
     for way in ways:
         there = medians(samples, way, "single", None)
         assert there is not None, way

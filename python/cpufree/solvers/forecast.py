@@ -8,9 +8,9 @@ from typing import Any
 
 from cpufree import options
 from cpufree.engines import choices
-from cpufree.engines.answer_time import Forecast
 from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
 from cpufree.engines.partition_gain import gain_on
+from cpufree.engines.system_rule import Forecast
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cost import Spread
 from cpufree.solvers.columns import shape_of

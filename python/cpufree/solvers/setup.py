@@ -151,7 +151,8 @@ def _place(
 def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:
     """Return which PE owns which rows; with a team, rank 0 decides."""
     expected = None if where.expected is None else where.expected.iterations
-    gain = gain_on(where.engine, context.options.call.goal.solves, expected)
+    solves = context.options.call.goal.solves
+    gain = gain_on(where.engine, solves, expected, where.gpu_name)
     folder, cache = context.options.partition_cache, None
     if folder is not None:
         cache = PartitionCache(Path(folder), prepared.pattern.numbers)

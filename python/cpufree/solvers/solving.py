@@ -253,6 +253,7 @@ def facts_of(matrix: MatrixOnPes, layout: Layout, options: Mapping[str, Any]) ->
         pc=options["pc"],
         rtol=options["rtol"],
         spread=matrix.spread,
+        gpu=layout.placement.gpu_name,
     )
 
 

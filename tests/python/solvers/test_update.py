@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from ranks_here import all_say, team
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import answer_time
+from cpufree.engines import system_rule
 from cpufree.engines.digests import Pattern
 from cpufree.errors import (
     CpufreeError,
@@ -26,7 +25,6 @@ from cpufree.errors import (
     NonFiniteError,
     NotSymmetricError,
 )
-from cpufree.machine import load
 from cpufree.matrix.load import as_csr
 from cpufree.solvers import layout, setup, vectors
 
@@ -352,14 +350,9 @@ def test_a_system_on_the_cpu_by_its_time_takes_b_on_a_gpu_too(machine: FakeCore)
 def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
     machine: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs = dataclasses.replace(
-        answer_time.Costs.of(load(), 16),
-        context={1: 0.0, 2: 0.0},
-        gpu_fixed={1: 2.5e-3, 2: 2.5e-3},
-        cpu_nonzero=60e-9,
-        core_bandwidth=30e9,
-    )
-    monkeypatch.setattr(answer_time.Costs, "of", lambda *_: costs)
+    monkeypatch.setattr(system_rule, "start_seconds", lambda *_: 2.5e-3)
+    takes = lambda size, blocks, expected, known: 20e-6 * expected.total  # noqa: E731
+    monkeypatch.setattr(system_rule, "cpu_seconds", takes)
     with Solver(POISSON) as solver:  # some 200 iterations are expected
         assert (solver.engine, solver.gpus) == ("cuda_p2p", (0,))
         solver.solve(np.ones(6400))  # 3, as this machine says

@@ -1,9 +1,8 @@
-"""Which way to the answer is chosen on machines with given numbers, and what is told of it."""
+"""Where systems go on machines with given numbers, and what is told of it."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import sys
 import threading
 from pathlib import Path
@@ -13,35 +12,48 @@ from fake_core import FakeCore
 
 from cpufree import machine
 from cpufree.engines import gpus
-from cpufree.engines.answer_time import (
-    LEAST_SAVING,
-    Candidate,
-    Costs,
-    Forecast,
-    all_candidates,
-    best,
-    comparison,
-    on_cpu,
-    on_gpus,
-)
 from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.engines.system_rule import (
+    Forecast,
+    by_share,
+    choose_place,
+    cpu_seconds,
+    start_seconds,
+)
 from cpufree.env import Env
 from cpufree.errors import CpufreeError
+from cpufree.machine import Machine
 from cpufree.partition.cost import Spread
 from cpufree.solvers.work import SystemWork
 
-KNOWN = Costs.of(machine.load(), 16)
-# With a serial search for what consecutive rows exchange: two H100 took 2.4 s for the set-up of
-# Poisson's equation on 200³ points, 1.0 s of it for the partition; the host laid it out.
-SERIAL = dataclasses.replace(KNOWN, report=18e-9, there_least=math.inf)
 POISSON_200 = Size(8_000_000, 55_760_000, 8)
 SPREAD_200 = Spread(8_000_000, 40_000.0, 40_201.0, 55_760_000.0)
 TINY = Size(1000, 25_000, 8)
+# Round numbers, whatever the measured ones are: a core moves 1 GB/s, a GPU 1 TB/s.
+GIVEN = {
+    "cpu.core_bandwidth": 1e9, "cpu.most_cores": 16.0, "cpu.latency": 0.0,
+    "setup.cpu_nonzero": 0.0, "setup.context": {1: 1.0, 2: 3.0, 4: 7.0},
+    "setup.gpu": {1: 0.1, 2: 0.2, 4: 0.4}, "solver.memory_bandwidth": 1e12,
+    "system.least_share": 1e6,
+}  # fmt: skip
+
+
+def machine_with(**changed: float | dict[int, float]) -> Machine:
+    """Return a machine of round numbers, some of them changed (setup__gpu is setup.gpu)."""
+    values = GIVEN | {name.replace("__", "."): value for name, value in changed.items()}
+    like = machine.load()
+    entries = {
+        name: dataclasses.replace(like.entries[name], table=value)
+        if isinstance(value, dict)
+        else dataclasses.replace(like.entries[name], value=value)
+        for name, value in values.items()
+    }
+    return dataclasses.replace(like, entries={**like.entries, **entries})
 
 
 def forecast(iterations: float, solves: int = 1, spread: Spread = SPREAD_200) -> Forecast:
@@ -51,120 +63,105 @@ def forecast(iterations: float, solves: int = 1, spread: Spread = SPREAD_200) ->
 
 
 def chosen(
-    size: Size,
-    known: Forecast,
-    gpus: int = 2,
-    running: int = 0,
-    costs: Costs = KNOWN,
-) -> str:
-    """Return what is chosen on a machine with 16 cores and GPUs, `running` of which have CUDA."""
+    iterations: float,
+    gpus: int = 4,
+    running: int = 4,
+    blocks: int | None = 16,
+    known: Machine | None = None,
+    size: Size = POISSON_200,
+) -> int:
+    """Return the GPUs that are chosen, `running` of them with CUDA; 0: the CPU."""
+    spread = Spread(size.rows, 0.0, 0.0, float(size.nnz))
     runs = [k < running for k in range(gpus)]
-    return best(all_candidates(size, runs, 16, known, costs), known.expected).name
+    known = known or machine_with()
+    return choose_place(size, runs, blocks, forecast(iterations, spread=spread), known).gpus
 
 
-def test_set_up_is_predicted_as_it_was_measured() -> None:
-    two = on_gpus(POISSON_200, 2, 2, forecast(494), SERIAL)
-    assert two.start + two.setup == pytest.approx(2.4, rel=0.15)
-    assert 494 * two.iteration == pytest.approx(0.122, rel=0.15)
+def test_cpu_has_what_it_solves_before_a_gpu_is_set_up() -> None:
+    each = POISSON_200.moved / 16e9  # seconds of an iteration
+    assert chosen(0.09 / each) == 0 and chosen(0.11 / each) == 1
+    assert chosen(1.09 / each, running=0) == 0 and chosen(1.11 / each, running=0) == 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "nnz", "one", "two"),
-    [
-        (8_000_000, 55_760_000, 0.127, 0.166),
-        (1_569_924, 118_219_716, 0.127, 0.136),
-        (4_139_856, 329_340_366, 0.267, 0.288),
-    ],
-)
-def test_set_ups_by_gpus_are_predicted_as_they_were_measured(
-    rows: int, nnz: int, one: float, two: float
-) -> None:
-    size = Size(rows, nnz, 8)
-    found = [KNOWN.setup_on_gpus(size, count) for count in (1, 2)]
-    assert found == pytest.approx([one, two], rel=0.2)
-    small = Size(1000, int(KNOWN.there_least), 8)
-    assert KNOWN.setup_on_gpus(small, 1) == pytest.approx(0.034 + 0.089, rel=0.01)
+def test_cpu_is_not_taken_where_it_is_no_choice() -> None:
+    assert chosen(0.0, blocks=None) == 1
 
 
-@pytest.mark.parametrize(("costs", "running"), [(KNOWN, 0), (SERIAL, 0), (SERIAL, 2)])
-def test_poisson_200_gets_one_gpu_for_494_iterations(costs: Costs, running: int) -> None:
-    assert chosen(POISSON_200, forecast(494), running=running, costs=costs) == "1 GPU"
+def test_twice_as_many_gpus_are_taken_while_they_save_more_than_they_take() -> None:
+    each = POISSON_200.moved / 1e12
+    # Two save half of it, and take 0.1 s more; four save a quarter, and take 0.2 s more.
+    assert [chosen(k / each) for k in (0.19, 0.21, 0.79, 0.81)] == [1, 2, 2, 4]
 
 
-def test_poisson_200_gets_two_gpus_for_494_iterations_where_cuda_runs() -> None:
-    assert chosen(POISSON_200, forecast(494), running=2) == "2 GPUs"
+def test_gpus_that_have_to_be_started_must_save_more() -> None:
+    each = POISSON_200.moved / 1e12
+    assert [chosen(k / each, running=1) for k in (2.1, 2.3)] == [1, 2]
 
 
-def test_cores_share_the_search_for_what_rows_exchange() -> None:
-    one, many = (Costs.of(machine.load(), cores).report for cores in (1, 1000))
-    assert one / many == machine.load().number("partition.most_cores", "1")
-
-
-@pytest.mark.parametrize("costs", [KNOWN, SERIAL])
-@pytest.mark.parametrize("iterations", [60_000, 94_000])
-def test_poisson_200_gets_two_gpus_for_many_iterations(costs: Costs, iterations: int) -> None:
-    assert chosen(POISSON_200, forecast(iterations), costs=costs) == "2 GPUs"
+def test_more_gpus_have_something_to_move() -> None:
+    most = POISSON_200.moved / 2
+    assert chosen(1e9, known=machine_with(system__least_share=most * 1.01)) == 2
+    assert chosen(1e9, known=machine_with(system__least_share=most * 0.99)) == 4
 
 
 def test_solves_count_as_iterations() -> None:
-    assert chosen(POISSON_200, forecast(494, solves=150)) == "2 GPUs"
+    runs, known = [True] * 2, machine_with()
+    few, many = (
+        choose_place(POISSON_200, runs, None, forecast(60, solves), known).gpus
+        for solves in (1, 1000)
+    )
+    assert (few, many) == (1, 2)
 
 
-def test_tiny_system_stays_on_the_cpu_even_where_cuda_runs() -> None:
-    known = forecast(100, spread=Spread(1000, 10.0, 10.0, 25_000.0))
-    assert chosen(TINY, known) == "the CPU with 16 blocks"
-    assert chosen(TINY, known, running=2) == "the CPU with 16 blocks"
-
-
-def test_start_of_cuda_counts_only_where_it_does_not_run() -> None:
-    known = forecast(500)
-    starts = [on_gpus(POISSON_200, 2, idle, known, KNOWN).start for idle in (0, 1, 2)]
-    assert starts == [0.0, KNOWN.context[1], KNOWN.context[2]]
-
-
-def test_start_of_cuda_decides_between_cpu_and_gpu() -> None:
-    known = forecast(100)
-    size = Size(1_000_000, 6_940_000, 8)
-    free = dataclasses.replace(KNOWN, gpu_fixed={1: 0.0, 2: 0.0}, gpu_nonzero=0.0, gpu_row=0.0)
-    assert chosen(size, known, gpus=1, costs=free) == "the CPU with 16 blocks"
-    assert chosen(size, known, gpus=1, running=1, costs=free) == "1 GPU"
-
-
-def test_metis_is_part_of_the_set_up_only_where_it_will_run() -> None:
-    scattered = Spread(8_000_000, 3e6, 2e13, 55_760_000.0)
-    few, many = forecast(10, spread=scattered), forecast(100_000, spread=scattered)
-    one_cut = on_gpus(POISSON_200, 2, 0, few, KNOWN)
-    searched = on_gpus(POISSON_200, 2, 0, many, KNOWN)
-    assert searched.setup - one_cut.setup == pytest.approx(many.search_seconds)
-    assert one_cut.iteration > searched.iteration  # of consecutive rows, with their halo
-
-
-def test_more_cores_than_memory_serves_do_not_count() -> None:
-    most = int(KNOWN.cpu_most_cores)
-    one, all_of_them = (on_cpu(POISSON_200, blocks, KNOWN) for blocks in (1, most))
-    assert one.iteration > 0.9 * most * all_of_them.iteration
-    assert on_cpu(POISSON_200, 8 * most, KNOWN).iteration == all_of_them.iteration
-
-
-def way(name: str, setup: float, iteration: float) -> Candidate:
-    return Candidate(name, 1, 0.0, setup, iteration)
+def test_halos_count_against_more_gpus() -> None:
+    scattered = Spread(8_000_000, 4e6, 2e13, 55_760_000.0)
+    iterations = 0.3 / (POISSON_200.moved / 1e12)
+    runs, known = [True] * 2, machine_with()
+    assert choose_place(POISSON_200, runs, None, forecast(iterations), known).gpus == 2
+    far = forecast(iterations, spread=scattered)
+    assert choose_place(POISSON_200, runs, None, far, known).gpus == 1
 
 
 @pytest.mark.parametrize(
-    ("saved", "name"), [(LEAST_SAVING - 0.001, "few"), (LEAST_SAVING + 0.001, "many")]
+    ("changed", "more"),
+    [
+        ({"setup__gpu": {1: 0.1, 2: 9.0, 4: 20.0}}, 1),  # slow set-up of several
+        ({"solver__memory_bandwidth": 1e14}, 1),  # fast GPUs
+        ({}, 4),
+    ],
 )
-def test_fewer_resources_are_taken_unless_more_save_clearly(saved: float, name: str) -> None:
-    ways = [way("few", 1.0, 0.0), way("many", 1.0 - saved, 0.0)]
-    assert best(ways, Expected(100)).name == name
+def test_decisions_come_from_the_numbers_of_the_machine(
+    changed: dict[str, float], more: int
+) -> None:
+    assert chosen(1.0 / (POISSON_200.moved / 1e12), known=machine_with(**changed)) == more
 
 
-def test_report_tells_the_numbers_that_were_compared() -> None:
-    ways = [way("the CPU with 2 blocks", 0.5, 0.01), way("1 GPU", 0.25, 5e-4)]
-    text = comparison(ways, ways[1], Expected(500, 3, "by parts"))
-    assert text == (
-        "predicted 1 s to the answer (set-up 250 ms, 3 × 500 iterations of 500 µs, by parts), "
-        "15.5 s on the CPU with 2 blocks"
+def test_more_cores_than_memory_serves_do_not_count() -> None:
+    one, most, many = (
+        cpu_seconds(POISSON_200, blocks, Expected(100), machine_with()) for blocks in (1, 16, 128)
     )
+    assert one == pytest.approx(16 * most) and many == most
+
+
+def test_start_of_cuda_counts_on_gpus_where_it_does_not_run() -> None:
+    assert [start_seconds(2, idle, machine_with()) for idle in (0, 1, 2)] == [0.2, 1.2, 3.2]
+
+
+def test_iterations_alone_take_more_gpus_down_to_a_share() -> None:
+    known = machine_with(system__least_share=POISSON_200.moved / 3)
+    assert [by_share(POISSON_200, there, known) for there in (1, 2, 8)] == [1, 2, 4]
+
+
+def test_three_gpus_are_taken_by_steps() -> None:
+    each = POISSON_200.moved / 1e12
+    assert [chosen(k / each, gpus=3) for k in (0.21, 2.0)] == [2, 3]
+
+
+def test_report_tells_what_was_compared() -> None:
+    one = choose_place(POISSON_200, [True] * 2, 16, forecast(10), machine_with())
+    assert one.why.startswith("10 iterations: 2 GPUs save ") and "and take 100 ms" in one.why
+    cpu = choose_place(TINY, [False], 16, forecast(10, spread=SPREAD_200), machine_with())
+    assert cpu.why.startswith("10 iterations: 250 µs on 16 blocks of the CPU, 1.1 s to set")
 
 
 # Through the placement
@@ -186,9 +183,17 @@ def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore
     one, two = placed(forecast(494)), placed(forecast(94_000))
     assert [gpu.index for gpu in one.gpus] == [0]
     assert [gpu.index for gpu in two.gpus] == [0, 1]
-    assert "to the answer (CUDA's start 390 ms, set-up" in one.why[1]
-    assert " on 2 GPUs" in one.why[1]
+    assert "494 iterations: 2 GPUs save" in one.why[1]
     assert one.expected == Expected(494)
+
+
+def test_gpus_that_nobody_has_measured_are_said_to_be_so(
+    two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "nobody has measured" not in placed(forecast(494)).why[1]
+    monkeypatch.setattr(machine, "like", lambda gpu: "h100")
+    why = placed(forecast(494)).why[1]
+    assert why.endswith("nobody has measured NVIDIA H200: by NVIDIA H100 (cpufree model calibrate)")
 
 
 def test_only_gpus_that_are_used_are_started(two_gpus: FakeCore) -> None:
