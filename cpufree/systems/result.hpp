@@ -59,6 +59,8 @@ struct PlanReport {
   std::vector<LevelReport> levels;  // of multigrid; none: it is not set up
   std::string coarsest_why;         // what has kept it from coarser levels; "": nothing
   Laps seconds;                     // of the set-up in this process
+  // Largest entry of the diagonal over the smallest, where the engine has looked: on the CPU.
+  double diagonal_spread = 1.0;
   // Where SystemSpec::inspect has asked for it: what is in the entries, and how far they are from
   // the diagonal on average.
   std::optional<EntryReport> entries;

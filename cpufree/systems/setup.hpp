@@ -8,7 +8,6 @@
 
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/problem/peers.hpp"
-#include "cpufree/problem/row_size.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/result.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -19,11 +18,6 @@ namespace cpufree {
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                     std::span<const std::int32_t> order, int pes, RowArrays rows = RowArrays::own);
-
-// Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
-// largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.
-template <class T>
-double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse);
 
 // What there is to know of the shares of all PEs, by PE: the same in all processes, which make
 // their choices from it alone and so make the same ones.
