@@ -95,6 +95,7 @@ class SlabPlan:
     def nnz(self) -> int: ...  # of this rank
 
 most_block_halo_nonzeros: int
+least_gpu_layout_nonzeros: int
 
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""

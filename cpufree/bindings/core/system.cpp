@@ -265,6 +265,7 @@ class PySystem {
 
 void bind_systems(nb::module_& m) {
   m.attr("most_block_halo_nonzeros") = kMostBlockHaloNonzeros;
+  m.attr("least_gpu_layout_nonzeros") = kLeastGpuLayoutNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
                     const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),

@@ -37,7 +37,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if not context.options.check or context.team is not None:
         return False
     core = load_core()
-    if A.nnz <= core.most_block_halo_nonzeros or A.entries_known() or not core.cuda_built():
+    if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
         return False
     named = context.named in ("auto", "cuda_p2p")
     return named and context.asked.tuning.get("pc") not in SET_UP
