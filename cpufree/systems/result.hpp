@@ -44,7 +44,7 @@ struct PlanReport {
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
   // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
   std::string block_halo = "flags";
-  // What a solve by prcg with Jacobi keeps on chip.
+  // What the solve that is expected first (SystemSpec::first) keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;
   int ring_slots = 0;             // 0: the matrix does not come through rings

@@ -293,6 +293,28 @@ def test_what_gpus_refuse_the_host_looks_at(
         Solver(wrong, engine="cuda_p2p")
 
 
+def test_small_matrices_for_one_pe_are_offered_to_the_gpu_before_the_host_looks(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking.most_block_halo_nonzeros = 100
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()
+    assert (looking.looked, looks) == (True, [])
+    Solver(A.copy(), gpus=[0, 0]).close()  # of whose rows a graph may be made
+    assert (looking.looked, looks) == (False, [A.nnz])
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["host", "gpu"])
+def test_gpus_are_told_of_the_solve_that_comes_first(looking: Looking, given: bool) -> None:
+    matrix = CupyMatrix(A) if given else A.copy()
+    cpufree.solve(matrix, np.ones(5), engine="cuda_p2p", method="cg", pc="chebyshev")
+    told = looking.systems[-1].tuning
+    assert (told["first_method"], told["first_pc"]) == ("cg", "chebyshev")
+    with Solver(matrix, engine="cuda_p2p", pc="none"):
+        told = looking.systems[-1].tuning
+    assert (told["first_method"], told["first_pc"]) == ("prcg", "none")
+
+
 def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:
     looking.found = {"mirrored": False}
     entries = A.tocoo()

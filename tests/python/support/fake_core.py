@@ -162,7 +162,8 @@ class FakeSystem:
     ) -> None:
         self.matrix = sp.csr_array((data, indices, indptr))
         self.pes, self.blocks, self.engine, self.gpus = pes, blocks, engine, gpus
-        self.inspects = bool((tuning or {}).get("inspect"))
+        self.tuning = dict(tuning or {})
+        self.inspects = bool(self.tuning.get("inspect"))
         self.options: dict[str, Any] = {}
         self.given: tuple[Any, Any, Any] = (None, None, None)
 
@@ -236,10 +237,10 @@ class GivenSystem(FakeSystem):
     """
 
     def __init__(self, found: dict[str, Any], refused: str, *arguments: Any) -> None:
-        *self.given_as, blocks, gpus, self.tuning = arguments
+        *self.given_as, blocks, gpus, tuning = arguments
         one = sp.identity(self.given_as[0], format="csr")
         super().__init__(one.indptr, one.indices, one.data, None, None, 1, blocks, "cuda_p2p", gpus)
-        self.found, self.refused = found, refused
+        self.found, self.refused, self.tuning = found, refused, tuning
 
     def solution_of(self, right: Any) -> Any:
         return right.copy()
