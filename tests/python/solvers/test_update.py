@@ -362,6 +362,17 @@ def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
         assert "by 1 solve until now" in solver.solve(np.ones(6400)).why
 
 
+@pytest.mark.parametrize("pes", [1, 3])
+def test_method_follows_the_spread_of_the_diagonal_on_cpus(pes: int) -> None:
+    A = cpufree.generate.poisson2d(12, 12)
+    wide = sp.diags_array(np.logspace(0, 8, 144))
+    with Solver(A, pes=pes, engine="cpu_threads", pc="none") as solver:
+        b = np.ones(144)
+        assert solver.solve(b, maxiter=1).method == "prcg"
+        solver.update(A + wide)
+        assert solver.solve(b, maxiter=1).method == "cg"
+
+
 # Several processes
 
 
