@@ -14,6 +14,10 @@ namespace cpufree {
 
 namespace {
 
+// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
+// that this costs what it saves in waiting for more.
+constexpr std::int32_t kGathered = 1000;
+
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
 }  // namespace
@@ -49,7 +53,10 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (team_) gathering_.emplace(team_, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (factor_spec_.multigrid()) {
-    hierarchy = make_hierarchy(matrix, plan);
+    if (nodes_.count() > 1)
+      throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
+    hierarchy =
+        hierarchy_of(matrix, plan, spec.factors.gathered >= 0 ? spec.factors.gathered : kGathered);
     timer_.lap("multigrid");
   }
   keep_own(plan, own_);

@@ -84,7 +84,6 @@ class CpuSystem final : public System<T> {
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
-  multigrid::Hierarchy make_hierarchy(const CsrView<T>& matrix, const HaloPlan<T>& plan) const;
   void lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
                          const std::vector<std::vector<BlockPlan>>& blocks,
                          std::size_t rows_and_ghosts);

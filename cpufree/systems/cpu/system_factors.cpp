@@ -7,12 +7,6 @@
 
 namespace cpufree {
 
-namespace {
-// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
-// that this costs what it saves in waiting for more.
-constexpr std::int32_t kGathered = 1000;
-}  // namespace
-
 // Made anew from the rows of each PE of this process: own(k).
 template <class T>
 void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) {
@@ -61,23 +55,6 @@ void CpuSystem<T>::show_factors() {
   }
 }
 
-// `plan` has all PEs. Every process makes the same hierarchy.
-template <class T>
-multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
-                                                  const HaloPlan<T>& plan) const {
-  if (nodes_.count() > 1)
-    throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
-  std::vector<std::int32_t> owner(at(matrix.n)), order;
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
-    for (const std::int32_t row : plan.local[pe].global_row) {
-      owner[at(row)] = static_cast<std::int32_t>(pe);
-      order.push_back(row);
-    }
-  multigrid::Options options;
-  options.gathered = kGathered;
-  return multigrid::make_hierarchy(matrix, owner, order, options);
-}
-
 template <class T>
 void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
                                      const std::vector<std::vector<BlockPlan>>& blocks,
@@ -92,8 +69,6 @@ void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloP
 }
 
 #define CPUFREE_MULTIGRID(T)                                                                \
-  template multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>&,             \
-                                                             const HaloPlan<T>&) const;     \
   template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&,   \
                                                 const std::vector<std::vector<BlockPlan>>&, \
                                                 std::size_t);
