@@ -7,6 +7,7 @@
 #include "cpufree/systems/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "process_team.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
@@ -167,4 +168,35 @@ TEST(new_values_are_left_to_a_new_system) {
   const auto a = grid2d(10, 10);
   const auto system = make_system<double>(a.view(), {}, {}, spec_for(1));
   CHECK(!system->update(a.view()));
+}
+
+TEST(processes_give_bitwise_what_one_process_gives) {
+  const auto a = grid2d(33, 29);
+  const auto expected = solve(a, spec_for(2), solve_spec());
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    auto where = spec_for(2);
+    where.engine = Engine::nvshmem;
+    where.team = team;
+    where.gpus = {team->rank()};
+    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+    const auto found = solve(a, where, solve_spec(), 2);
+    if (team->rank() == 0 && found.x != expected.x) throw std::runtime_error("other bits");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(several_nodes_are_refused_with_the_reason) {
+  const auto a = grid2d(10, 10);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    auto where = spec_for(2);
+    where.engine = Engine::nvshmem;
+    where.team = team;
+    where.gpus = {team->rank()};
+    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+    where.nvshmem_kernels = "kernels of the host";
+    where.node_size = 1;
+    solve(a, where, solve_spec());
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("amg is for PEs of one node") != std::string::npos);
 }
