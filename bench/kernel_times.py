@@ -22,6 +22,7 @@ import nvrtc  # type: ignore[import-not-found]
 METHODS = {"cg": "ConjugateGradient", "prcg": "PredictRecompute", "pipecg": "PipelinedCg"}
 PRECONDITIONERS = {
     "none": "Identity", "jacobi": "Jacobi", "chebyshev": "Chebyshev", "fsai": "Factored",
+    "amg": "Multigrid",
 }  # fmt: skip
 FORMATS = {
     "what occurs": "SlicesOf<5>",  # single columns, values as they are
@@ -31,6 +32,7 @@ FORMATS = {
 KERNELS = [
     *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS),
     ("cg", "jacobi", "what occurs"),
+    ("cg", "amg", "what occurs"),
     ("pipecg", "jacobi", "what occurs"),
     ("prcg", "jacobi", "on chip"),
     ("prcg", "jacobi", "any"),
@@ -42,6 +44,7 @@ def text_of(method: str, preconditioner: str, form: str) -> str:
     return f"""#include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/kernel.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 using namespace cpufree;
 extern "C" __global__ void __launch_bounds__(512, 1)
 run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,

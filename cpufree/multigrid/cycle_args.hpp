@@ -3,9 +3,14 @@
 
 #include <cstdint>
 
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
+
+// How levels are stored where slices have codes: values as they are, single columns; where there
+// are fewer rows than threads, lanes share them.
+using LevelSlices = SharedSlicesOf<kSingles | kPlainValues>;
 
 // One block's rows of a prolongator or of its transpose.
 template <class F>
@@ -13,6 +18,14 @@ struct TransferShare {
   F matrix;
   typename F::Rows interior;
   typename F::Rows boundary;
+};
+
+// How all PEs come to have the right-hand side of a level: each puts the rows that it restricts to.
+struct CycleGather {
+  float* all = nullptr;                  // symmetric: rows of the level. Null: nothing is gathered
+  const std::int32_t* rows = nullptr;    // those of my PE
+  float* mine = nullptr;                 // room for as many
+  const ArrivalBoard* boards = nullptr;  // one per block: all blocks of all PEs
 };
 
 // One level of one PE, of matrices F in single precision: its scaled matrix, or the inverse of that
@@ -24,6 +37,7 @@ struct CycleLevel {
   const TransferShare<F>* restriction = nullptr;   // one per block: rows of the next level
   const TransferShare<F>* prolongation = nullptr;  // one per block: rows of this one
   bool solves = false;                             // the matrix is an inverse
+  CycleGather gathering;                           // of the next level, if all PEs have that whole
   // Two steps of Chebyshev's iteration: d = first r, then d = keep d + add r.
   float first = 1.0F, keep = 0.0F, add = 0.0F;
 };

@@ -21,72 +21,72 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
 }  // namespace
 
 template <class T>
-CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-                              const Plans& blocks)
-    : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(plan.local.size()) {
-  for (const LocalSystem<T>& local : plan.local) {
+CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own, LevelPlan first)
+    : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(at(own.here)) {
+  for (const LocalSystem<float>& local : first.plan.local) {
     auto& scale = scale_.emplace_back();
     for (const std::int32_t row : local.global_row)
       scale.push_back(static_cast<T>(hierarchy.scale[at(row)]));
   }
-  const int pes = static_cast<int>(plan.local.size());
-  const int count = static_cast<int>(blocks.front().size());
-  add_level(plan_of_first_level(hierarchy, plan), blocks);
+  gathered_ = hierarchy.gathered;
+  if (gathered_ > 0) extent_.gathered = hierarchy.levels[gathered_].owner.size();
+  const int blocks = static_cast<int>(first.blocks.front().size());
+  LevelPlan fine = std::move(first);
+  add_level(fine);
   for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
-    HaloPlan<float> next = plan_of_level(hierarchy, l, pes);
+    LevelPlan coarse = plan_of_level(hierarchy, l, own, blocks);
     hierarchy.levels[l].matrix = {};
-    Plans shared = make_block_plans(next, count, Awaited::everybody);
-    add_level(std::move(next), std::move(shared));
-    add_transfers(hierarchy.levels[l - 1].prolongator, l - 1);
+    add_level(coarse);
+    add_transfers(plan_of_transfers(hierarchy, l - 1, fine, coarse, own), l - 1, l == gathered_);
     hierarchy.levels[l - 1].prolongator = {};
+    fine = std::move(coarse);
   }
   for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
   levels_.back().solves = !hierarchy.inverse.empty();
 }
 
+// Leaves the plan without its entries.
 template <class T>
-void CpuMultigrid<T>::add_level(HaloPlan<float> plan, Plans blocks) {
+void CpuMultigrid<T>::add_level(LevelPlan& plan) {
   Level& level = levels_.emplace_back();
-  level.parts.resize(plan.local.size());
-  std::size_t most = 0;
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
+  level.parts.resize(plan.plan.local.size());
+  extent_.rows_and_ghosts.push_back(plan.rows_and_ghosts);
+  for (std::size_t pe = 0; pe < level.parts.size(); ++pe) {
     Part& part = level.parts[pe];
-    for (BlockPlan& block : blocks[pe]) part.shares.emplace_back().plan = std::move(block);
-    part.local = std::move(plan.local[pe]);
-    for (auto& vector : part.vectors) vector = Array<float>(at(part.local.rows()));
-    most = std::max(most, at(part.local.rows() + part.local.ghosts));
+    for (const BlockPlan& block : plan.blocks[pe]) part.shares.emplace_back().plan = block;
+    for (auto& vector : part.vectors) vector = Array<float>(at(plan.plan.local[pe].rows()));
   }
-  rows_and_ghosts_.push_back(most);
   for_shares(
       level.parts, [](Part& part) -> auto& { return part.shares; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(level.parts[pe].local); });
-  for (Part& part : level.parts) {
-    part.local.col = {}, part.local.val = {};
-    for (const auto& share : part.shares) reports_[levels_.size() - 1].bytes += share.bytes();
+      [&](CpuShare<float>& share, std::size_t pe) { share.make(plan.plan.local[pe]); });
+  for (std::size_t pe = 0; pe < level.parts.size(); ++pe) {
+    LocalSystem<float>& local = plan.plan.local[pe];
+    local.col = {}, local.val = {}, local.row_ptr = {};
+    level.parts[pe].local = local;
+    for (const auto& share : level.parts[pe].shares)
+      reports_[levels_.size() - 1].bytes += share.bytes();
   }
 }
 
 template <class T>
-void CpuMultigrid<T>::add_transfers(const multigrid::SparseMatrix& prolongator, std::size_t l) {
-  const multigrid::SparseMatrix restriction = transpose(prolongator);
-  auto& fine = levels_[l].parts;
-  const auto& coarse = levels_[l + 1].parts;
-  std::vector<LocalSystem<float>> up(fine.size()), down(fine.size());
-  for (std::size_t pe = 0; pe < fine.size(); ++pe) {
-    up[pe] = own_rows_of(prolongator, fine[pe].local, coarse[pe].local);
-    down[pe] = own_rows_of(restriction, coarse[pe].local, fine[pe].local);
-    for (std::size_t b = 0; b < fine[pe].shares.size(); ++b) {
-      fine[pe].prolongation.emplace_back().plan = fine[pe].shares[b].plan;
-      fine[pe].restriction.emplace_back().plan = coarse[pe].shares[b].plan;
-    }
+void CpuMultigrid<T>::add_transfers(TransferPlan plan, std::size_t l, bool gathers) {
+  auto& parts = levels_[l].parts;
+  for (std::size_t pe = 0; pe < parts.size(); ++pe) {
+    for (const auto& share : parts[pe].shares)
+      parts[pe].prolongation.emplace_back().plan = share.plan;
+    for (BlockPlan& block : plan.restriction_blocks[pe])
+      parts[pe].restriction.emplace_back().plan = std::move(block);
+    if (!gathers) continue;
+    parts[pe].gathers = plan.restriction.local[pe].global_row;
+    parts[pe].gathered = Array<float>(parts[pe].gathers.size());
   }
   for_shares(
-      fine, [](Part& part) -> auto& { return part.prolongation; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(up[pe]); });
+      parts, [](Part& part) -> auto& { return part.prolongation; },
+      [&](CpuShare<float>& share, std::size_t pe) { share.make(plan.prolongation.local[pe]); });
   for_shares(
-      fine, [](Part& part) -> auto& { return part.restriction; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(down[pe]); });
-  for (Part& part : fine)
+      parts, [](Part& part) -> auto& { return part.restriction; },
+      [&](CpuShare<float>& share, std::size_t pe) { share.make(plan.restriction.local[pe]); });
+  for (Part& part : parts)
     for (const auto* shares : {&part.restriction, &part.prolongation})
       for (const auto& share : *shares) reports_[l].bytes += share.bytes();
 }
@@ -118,13 +118,25 @@ CycleLevel<typename CpuMultigrid<T>::Single> CpuMultigrid<T>::arguments(Level& l
   return made;
 }
 
+// What the PE restricts to, and the boards of its blocks.
 template <class T>
-void CpuMultigrid<T>::show(const Heap<T>& heap, const CpuHeaps& heaps) {
+CycleGather CpuMultigrid<T>::gathering(Part& part, const Heap<T>& heap, std::byte* base) {
+  part.boards.clear();
+  for (const auto& share : part.restriction)
+    part.boards.push_back(share.view(heap.gather_flags.at(base), 0).board);
+  return {heap.gathered.at(base), part.gathers.data(), part.gathered.data(), part.boards.data()};
+}
+
+template <class T>
+void CpuMultigrid<T>::show(const Heap<T>& heap, const CpuHeaps& heaps, const OwnPes& own) {
   of_pe_.assign(args_.size(), {});
   for (std::size_t pe = 0; pe < args_.size(); ++pe) {
-    for (std::size_t l = 0; l < levels_.size(); ++l)
-      of_pe_[pe].push_back(arguments(levels_[l], levels_[l].parts[pe], heap.levels[l],
-                                     heaps.base(static_cast<int>(pe))));
+    std::byte* const base = heaps.base(own.first + static_cast<int>(pe));
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      Part& part = levels_[l].parts[pe];
+      of_pe_[pe].push_back(arguments(levels_[l], part, heap.levels[l], base));
+      if (l + 1 == gathered_) of_pe_[pe].back().gathering = gathering(part, heap, base);
+    }
     args_[pe] = {of_pe_[pe].data(), static_cast<std::int32_t>(levels_.size()), scale_[pe].data()};
   }
 }

@@ -77,14 +77,16 @@ class CpuSystem final : public System<T> {
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
-  void build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrView<T>& matrix = {});
+  void build(HaloPlan<T>& plan, const SystemSpec& spec,
+             std::optional<multigrid::Hierarchy> hierarchy = {});
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
-  void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                      const std::vector<std::vector<BlockPlan>>& blocks);
+  void lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
+                         const std::vector<std::vector<BlockPlan>>& blocks,
+                         std::size_t rows_and_ghosts);
   void invert_diagonal(Pe& pe, const Share& share, std::size_t slice, std::int32_t row,
                        std::int32_t rows, DiagonalFacts& facts) const;
   void take_diagonals(const std::vector<DiagonalFacts>& of_blocks);

@@ -55,29 +55,25 @@ void CpuSystem<T>::show_factors() {
   }
 }
 
-// The hierarchy of a matrix, laid out beside it.
 template <class T>
-void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                                  const std::vector<std::vector<BlockPlan>>& blocks) {
-  if (team_ || nodes_.count() > 1 || matrix.n != rows_)
-    throw Unsupported(
-        "the preconditioner amg is for PEs of one process, which has all of the matrix");
-  std::vector<std::int32_t> owner(at(matrix.n)), order;
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
-    for (const std::int32_t row : plan.local[pe].global_row) {
-      owner[at(row)] = static_cast<std::int32_t>(pe);
-      order.push_back(row);
-    }
-  multigrid_ = std::make_unique<CpuMultigrid<T>>(multigrid::make_hierarchy(matrix, owner, order),
-                                                 plan, blocks);
+void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
+                                     const std::vector<std::vector<BlockPlan>>& blocks,
+                                     std::size_t rows_and_ghosts) {
+  LevelPlan first = plan_of_first_level(hierarchy, plan, blocks, rows_and_ghosts);
+  multigrid_ = std::make_unique<CpuMultigrid<T>>(std::move(hierarchy), own_, std::move(first));
   report_.levels = multigrid_->reports();
+  if (team_)
+    for (LevelReport& level : report_.levels)
+      level.bytes = sum(*team_, "bytes of a level", level.bytes);
   report_.coarsest_why = multigrid_->why();
 }
 
-template void CpuSystem<float>::make_multigrid(const CsrView<float>&, const HaloPlan<float>&,
-                                               const std::vector<std::vector<BlockPlan>>&);
-template void CpuSystem<double>::make_multigrid(const CsrView<double>&, const HaloPlan<double>&,
-                                                const std::vector<std::vector<BlockPlan>>&);
+#define CPUFREE_MULTIGRID(T)                                                                \
+  template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&,   \
+                                                const std::vector<std::vector<BlockPlan>>&, \
+                                                std::size_t);
+CPUFREE_MULTIGRID(float)
+CPUFREE_MULTIGRID(double)
 template void CpuSystem<float>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<double>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<float>::show_factors();
