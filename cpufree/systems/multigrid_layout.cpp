@@ -59,14 +59,32 @@ SparseMatrix full_matrix(const std::vector<double>& values, std::int32_t n) {
   return full;
 }
 
+// Rows of a level, the long ones of each window first; a row of the restriction to the level counts
+// as well as one of its matrix.
+std::vector<std::int32_t> by_length(const SparseMatrix& matrix, const SparseMatrix& prolongator) {
+  constexpr std::int32_t kWindow = 256;
+  std::vector<std::int64_t> length(at(matrix.rows()));
+  for (std::int32_t row = 0; row < matrix.rows(); ++row)
+    length[at(row)] = matrix.end(row) - matrix.begin(row);
+  for (const std::int32_t column : prolongator.col) ++length[at(column)];
+  std::vector<std::int32_t> order(length.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::int32_t first = 0; first < matrix.rows(); first += kWindow)
+    std::stable_sort(order.begin() + first,
+                     order.begin() + std::min(first + kWindow, matrix.rows()),
+                     [&](std::int32_t a, std::int32_t b) { return length[at(a)] > length[at(b)]; });
+  return order;
+}
+
 HaloPlan<float> plan_in_single(const SparseMatrix& matrix, const std::vector<std::int32_t>& owner,
-                               int pes) {
+                               const std::vector<std::int32_t>& order, int pes) {
   PageVector<float> values(matrix.val.size());
   multigrid::for_rows(matrix.rows(), [&](std::int32_t row) {
     for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
       values[at(k)] = static_cast<float>(matrix.val[at(k)]);
   });
-  return make_halo_plan<float>({matrix.rows(), matrix.row_ptr, matrix.col, values}, owner, {}, pes);
+  return make_halo_plan<float>({matrix.rows(), matrix.row_ptr, matrix.col, values}, owner, order,
+                               pes);
 }
 
 }  // namespace
@@ -85,22 +103,27 @@ std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
 }
 
 template <class T>
+LocalSystem<float> without_entries(const LocalSystem<T>& from) {
+  LocalSystem<float> local;
+  local.interior = from.interior;
+  local.ghosts = from.ghosts;
+  local.global_row = from.global_row;
+  local.neighbours = from.neighbours;
+  local.ghost_owner = from.ghost_owner;
+  local.ghost_row = from.ghost_row;
+  local.ghost_name = from.ghost_name;
+  local.send_ptr = from.send_ptr;
+  local.destinations = from.destinations;
+  return local;
+}
+
+template <class T>
 HaloPlan<float> plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan) {
   HaloPlan<float> made;
+  const SparseMatrix& matrix = hierarchy.levels.front().matrix;
   for (const LocalSystem<T>& from : plan.local) {
-    LocalSystem<float> local;
-    local.interior = from.interior;
-    local.ghosts = from.ghosts;
-    local.global_row = from.global_row;
-    local.neighbours = from.neighbours;
-    local.ghost_owner = from.ghost_owner;
-    local.ghost_row = from.ghost_row;
-    local.ghost_name = from.ghost_name;
-    local.send_ptr = from.send_ptr;
-    local.destinations = from.destinations;
-    const SparseMatrix& matrix = hierarchy.levels.front().matrix;
+    LocalSystem<float>& local = made.local.emplace_back(without_entries(from));
     fill(matrix, numbers_in(local, matrix.columns), local);
-    made.local.push_back(std::move(local));
   }
   return made;
 }
@@ -108,8 +131,9 @@ HaloPlan<float> plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T
 HaloPlan<float> plan_of_level(const Hierarchy& hierarchy, std::size_t level, int pes) {
   const multigrid::Level& of = hierarchy.levels[level];
   const bool inverted = level + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
-  if (!inverted) return plan_in_single(of.matrix, of.owner, pes);
-  return plan_in_single(full_matrix(hierarchy.inverse, of.matrix.rows()), of.owner, pes);
+  const auto order = by_length(of.matrix, hierarchy.levels[level - 1].prolongator);
+  if (!inverted) return plan_in_single(of.matrix, of.owner, order, pes);
+  return plan_in_single(full_matrix(hierarchy.inverse, of.matrix.rows()), of.owner, order, pes);
 }
 
 LocalSystem<float> own_rows_of(const SparseMatrix& matrix, const LocalSystem<float>& rows,
@@ -121,6 +145,8 @@ LocalSystem<float> own_rows_of(const SparseMatrix& matrix, const LocalSystem<flo
   return local;
 }
 
+template LocalSystem<float> without_entries(const LocalSystem<float>&);
+template LocalSystem<float> without_entries(const LocalSystem<double>&);
 template HaloPlan<float> plan_of_first_level(const Hierarchy&, const HaloPlan<float>&);
 template HaloPlan<float> plan_of_first_level(const Hierarchy&, const HaloPlan<double>&);
 

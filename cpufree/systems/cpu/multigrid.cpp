@@ -22,16 +22,12 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
 
 template <class T>
 CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-                              const Plans& blocks)
+                              const std::vector<std::span<const CpuShare<T>>>& of_a)
     : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(plan.local.size()) {
-  for (const LocalSystem<T>& local : plan.local) {
-    auto& scale = scale_.emplace_back();
-    for (const std::int32_t row : local.global_row)
-      scale.push_back(static_cast<T>(hierarchy.scale[at(row)]));
-  }
   const int pes = static_cast<int>(plan.local.size());
-  const int count = static_cast<int>(blocks.front().size());
-  add_level(plan_of_first_level(hierarchy, plan), blocks);
+  const int count = static_cast<int>(of_a.front().size());
+  add_first_level(hierarchy, plan, of_a);
+  hierarchy.levels.front().matrix = {};
   for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
     HaloPlan<float> next = plan_of_level(hierarchy, l, pes);
     hierarchy.levels[l].matrix = {};
@@ -44,22 +40,63 @@ CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>&
   levels_.back().solves = !hierarchy.inverse.empty();
 }
 
+// A level of these rows, whose shares are still empty.
 template <class T>
-void CpuMultigrid<T>::add_level(HaloPlan<float> plan, Plans blocks) {
+auto CpuMultigrid<T>::make_level(std::vector<LocalSystem<float>> local, std::size_t blocks)
+    -> Level& {
   Level& level = levels_.emplace_back();
-  level.parts.resize(plan.local.size());
+  level.parts.resize(local.size());
   std::size_t most = 0;
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
+  for (std::size_t pe = 0; pe < local.size(); ++pe) {
     Part& part = level.parts[pe];
-    for (BlockPlan& block : blocks[pe]) part.shares.emplace_back().plan = std::move(block);
-    part.local = std::move(plan.local[pe]);
+    part.shares.resize(blocks);
+    part.local = std::move(local[pe]);
     for (auto& vector : part.vectors) vector = Array<float>(at(part.local.rows()));
     most = std::max(most, at(part.local.rows() + part.local.ghosts));
   }
   rows_and_ghosts_.push_back(most);
+  return level;
+}
+
+template <class T>
+void CpuMultigrid<T>::add_first_level(const multigrid::Hierarchy& hierarchy,
+                                      const HaloPlan<T>& plan,
+                                      const std::vector<std::span<const CpuShare<T>>>& of_a) {
+  std::vector<LocalSystem<float>> local;
+  std::vector<std::vector<double>> scale;  // of each PE's columns
+  for (const LocalSystem<T>& of_pe : plan.local) {
+    local.push_back(without_entries(of_pe));
+    auto& all = scale.emplace_back();
+    for (std::int32_t i = 0; i < of_pe.rows() + of_pe.ghosts; ++i)
+      all.push_back(hierarchy.scale[at(of_pe.name_of(i))]);
+    scale_.emplace_back(all.begin(), all.begin() + of_pe.rows());
+  }
+  Level& level = make_level(std::move(local), of_a.front().size());
+  const auto& parts = level.parts;
   for_shares(
       level.parts, [](Part& part) -> auto& { return part.shares; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(level.parts[pe].local); });
+      [&](CpuShare<float>& share, std::size_t pe) {
+        const auto& from = of_a[pe][at(&share - parts[pe].shares.data())];
+        const auto& s = scale[pe];
+        share = from.template with_values<float>([&](std::int32_t i, std::int32_t j, T value) {
+          return i == j ? 1.0 : static_cast<double>(value) * s[at(i)] * s[at(j)];
+        });
+      });
+  for (const Part& part : parts)
+    for (const auto& share : part.shares) reports_.front().bytes += share.value_bytes();
+}
+
+template <class T>
+void CpuMultigrid<T>::add_level(HaloPlan<float> plan, Plans blocks) {
+  Level& level = make_level(std::move(plan.local), blocks.front().size());
+  for (std::size_t pe = 0; pe < blocks.size(); ++pe)
+    for (std::size_t b = 0; b < blocks[pe].size(); ++b)
+      level.parts[pe].shares[b].plan = std::move(blocks[pe][b]);
+  for_shares(
+      level.parts, [](Part& part) -> auto& { return part.shares; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        share.make(level.parts[pe].local, Indices::narrow);
+      });
   for (Part& part : level.parts) {
     part.local.col = {}, part.local.val = {};
     for (const auto& share : part.shares) reports_[levels_.size() - 1].bytes += share.bytes();
@@ -82,10 +119,10 @@ void CpuMultigrid<T>::add_transfers(const multigrid::SparseMatrix& prolongator, 
   }
   for_shares(
       fine, [](Part& part) -> auto& { return part.prolongation; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(up[pe]); });
+      [&](CpuShare<float>& share, std::size_t pe) { share.make(up[pe], Indices::narrow); });
   for_shares(
       fine, [](Part& part) -> auto& { return part.restriction; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(down[pe]); });
+      [&](CpuShare<float>& share, std::size_t pe) { share.make(down[pe], Indices::narrow); });
   for (Part& part : fine)
     for (const auto* shares : {&part.restriction, &part.prolongation})
       for (const auto& share : *shares) reports_[l].bytes += share.bytes();
@@ -95,13 +132,15 @@ template <class T>
 CycleLevel<typename CpuMultigrid<T>::Single> CpuMultigrid<T>::arguments(Level& level, Part& part,
                                                                         const LevelHeap& heap,
                                                                         std::byte* base) {
+  const auto transfer_of = [](const CpuShare<float>& share) {
+    return TransferShare<Single>{share.matrix<Single>(), share.interior<Single>(),
+                                 share.boundary<Single>()};
+  };
   part.views.clear(), part.restrict_views.clear(), part.prolongate_views.clear();
   for (const auto& share : part.shares)
-    part.views.push_back(share.view(heap.flags.at(base), part.local.interior));
-  for (const auto& share : part.restriction)
-    part.restrict_views.push_back({share.matrix(), share.interior(), share.boundary()});
-  for (const auto& share : part.prolongation)
-    part.prolongate_views.push_back({share.matrix(), share.interior(), share.boundary()});
+    part.views.push_back(share.template view<Single>(heap.flags.at(base), part.local.interior));
+  for (const auto& share : part.restriction) part.restrict_views.push_back(transfer_of(share));
+  for (const auto& share : part.prolongation) part.prolongate_views.push_back(transfer_of(share));
   CycleLevel<Single> made;
   made.args.vectors.r = part.vectors[0].data();
   made.args.vectors.x = part.vectors[1].data();

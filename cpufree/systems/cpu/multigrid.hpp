@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "cpufree/engines/cpu_threads/memory.hpp"
@@ -19,9 +20,10 @@ class CpuMultigrid {
   using Single = typename Matrix::Single;
 
  public:
-  // Lays a hierarchy out beside A, whose plan and blocks are given, and empties it.
+  // Lays a hierarchy out beside A, whose plan and shares of each PE are given, and empties it.
+  // Level 0 has the patterns of these shares.
   CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-               const std::vector<std::vector<BlockPlan>>& blocks);
+               const std::vector<std::span<const CpuShare<T>>>& of_a);
 
   // Most rows and ghosts of a PE, of each level.
   const std::vector<std::size_t>& rows_and_ghosts() const { return rows_and_ghosts_; }
@@ -51,7 +53,10 @@ class CpuMultigrid {
     bool solves = false;
   };
 
+  void add_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
+                       const std::vector<std::span<const CpuShare<T>>>& of_a);
   void add_level(HaloPlan<float> plan, Plans blocks);
+  Level& make_level(std::vector<LocalSystem<float>> local, std::size_t blocks);
   void add_transfers(const multigrid::SparseMatrix& prolongator, std::size_t level);
   CycleLevel<Single> arguments(Level& level, Part& part, const LevelHeap& heap, std::byte* base);
 

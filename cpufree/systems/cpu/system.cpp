@@ -70,10 +70,6 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrVie
   // Padded entries of a slice read the column after the one before them, whoever owns that: times
   // zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
-  if (factor_spec_.multigrid()) {
-    make_multigrid(matrix, plan, plans);
-    timer_.lap("multigrid");
-  }
   if (packets_) {
     const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
     for (std::size_t k = 0; k < pes_.size(); ++k)
@@ -84,6 +80,10 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrVie
   timer_.lap("blocks");
   build_shares(plan, std::move(plans));
   timer_.lap("layout");
+  if (factor_spec_.multigrid()) {
+    make_multigrid(matrix, plan);
+    timer_.lap("multigrid");
+  }
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   if (factor_spec_.any()) timer_.lap("factors");
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {

@@ -83,8 +83,7 @@ class CpuSystem final : public System<T> {
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
-  void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                      const std::vector<std::vector<BlockPlan>>& blocks);
+  void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan);
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);

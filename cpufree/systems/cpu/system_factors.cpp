@@ -57,8 +57,7 @@ void CpuSystem<T>::show_factors() {
 
 // The hierarchy of a matrix, laid out beside it.
 template <class T>
-void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                                  const std::vector<std::vector<BlockPlan>>& blocks) {
+void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan) {
   if (team_ || nodes_.count() > 1 || matrix.n != rows_)
     throw Unsupported(
         "the preconditioner amg is for PEs of one process, which has all of the matrix");
@@ -68,16 +67,16 @@ void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& p
       owner[at(row)] = static_cast<std::int32_t>(pe);
       order.push_back(row);
     }
+  std::vector<std::span<const Share>> shares;
+  for (const Pe& pe : pes_) shares.emplace_back(pe.shares);
   multigrid_ = std::make_unique<CpuMultigrid<T>>(multigrid::make_hierarchy(matrix, owner, order),
-                                                 plan, blocks);
+                                                 plan, shares);
   report_.levels = multigrid_->reports();
   report_.coarsest_why = multigrid_->why();
 }
 
-template void CpuSystem<float>::make_multigrid(const CsrView<float>&, const HaloPlan<float>&,
-                                               const std::vector<std::vector<BlockPlan>>&);
-template void CpuSystem<double>::make_multigrid(const CsrView<double>&, const HaloPlan<double>&,
-                                                const std::vector<std::vector<BlockPlan>>&);
+template void CpuSystem<float>::make_multigrid(const CsrView<float>&, const HaloPlan<float>&);
+template void CpuSystem<double>::make_multigrid(const CsrView<double>&, const HaloPlan<double>&);
 template void CpuSystem<float>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<double>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<float>::show_factors();

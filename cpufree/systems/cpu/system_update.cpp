@@ -22,10 +22,10 @@ double CpuSystem<T>::rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) con
       std::array<RowSize, at(kWidth)> sizes{};
       for (std::int32_t l = 0; l < rows; ++l)
         values[at(l)] = {matrix, local.global_row[at(first + l)]};
-      rewrite_slice(share.slices, slice, [&](int l, std::int32_t column) {
+      each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
         const T value = values[at(l)].at_column(local.name_of(column));
         sizes[at(l)].add(static_cast<double>(value), column == first + l);
-        return value;
+        share.slices.val[place] = value;
       });
       for (std::int32_t l = 0; l < rows; ++l) {
         inverse[first + l] = static_cast<T>(sizes[at(l)].inverse());
