@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "cpufree/base/pages.hpp"
-#include "cpufree/formats/sliced.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 
