@@ -69,9 +69,10 @@ class OnLevel {
     }));
   }
   // r of the level below = R r.
-  CPUFREE_KERNEL_FN bool restrict_to(P& port, OnLevel& below) {
+  CPUFREE_KERNEL_FN bool restrict_to(P& port, OnLevel& below, Epoch cycle) {
     const auto r = c.exchange_scratch([&](Row i, int) { return v.r[i]; });
     if (!c.await(r)) return false;
+    if (level_.gathering.all != nullptr) return gather(port, below, r, cycle);
     transfer(port, level_.restriction[port.block()], below.share(port), r,
              [&](Row i, float value) { below.v.r[i] = value; });
     return true;
@@ -110,6 +111,23 @@ class OnLevel {
   }
   CPUFREE_KERNEL_FN bool subtract_product(const Vector& d) {
     return c.multiply(d, [&](Row i, int, float ad) { v.r[i] -= ad; });
+  }
+  // The same where all PEs have the level below whole: r is all that they have of it.
+  CPUFREE_KERNEL_FN bool gather(P& port, OnLevel& below, const Vector& r, Epoch cycle) {
+    const CycleGather& g = level_.gathering;
+    Arrivals<P> arrivals(port, g.boards[port.block()], cycle);
+    arrivals.begin();
+    transfer(port, level_.restriction[port.block()], {}, r, [&](Row i, float value) {
+      float* const place = g.all + g.rows[i.i];
+      *place = value;
+      for (int pe = 0; pe < port.pes(); ++pe)
+        if (pe != port.pe()) port.put(place, pe, value);
+    });
+    arrivals.arrive_remote();
+    arrivals.arrive_local();
+    if (!arrivals.wait_local() || !arrivals.wait_halo()) return false;
+    below.c.rows([&](Row i, int) { below.v.r[i] = g.all[i.i]; });
+    return true;
   }
   // f(row, value) for the rows of mine of a level whose share is `rows`.
   template <class G>
@@ -186,7 +204,7 @@ struct Multigrid {
     CPUFREE_ONE_COPY
     for (int l = 0; l < last; ++l) {
       OnLevel level(port, levels[l], cycle, 0), below(port, levels[l + 1], cycle, 0);
-      if (!level.smooth_first() || !level.restrict_to(port, below)) return false;
+      if (!level.smooth_first() || !level.restrict_to(port, below, cycle)) return false;
     }
     if (!solve_last(port, levels[last], cycle, last > 0)) return false;
     CPUFREE_ONE_COPY

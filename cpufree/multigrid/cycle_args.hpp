@@ -15,6 +15,13 @@ struct TransferShare {
   typename F::Rows boundary;
 };
 
+// How all PEs come to have the right-hand side of a level: each puts the rows that it restricts to.
+struct CycleGather {
+  float* all = nullptr;                  // symmetric: rows of the level. Null: nothing is gathered
+  const std::int32_t* rows = nullptr;    // those of my PE
+  const ArrivalBoard* boards = nullptr;  // one per block: all blocks of all PEs
+};
+
 // One level of one PE, of matrices F in single precision: its scaled matrix, or the inverse of that
 // on the last level, if it has one. Of the vectors there are r, x, s and the two scratch vectors;
 // of level 0 private numbers are those of A. Halos are stores.
@@ -24,6 +31,7 @@ struct CycleLevel {
   const TransferShare<F>* restriction = nullptr;   // one per block: rows of the next level
   const TransferShare<F>* prolongation = nullptr;  // one per block: rows of this one
   bool solves = false;                             // the matrix is an inverse
+  CycleGather gathering;                           // of the next level, if all PEs have that whole
   // Two steps of Chebyshev's iteration: d = first r, then d = keep d + add r.
   float first = 1.0F, keep = 0.0F, add = 0.0F;
 };

@@ -1,6 +1,8 @@
 #include "cpufree/multigrid/hierarchy.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "cpufree/multigrid/transfer.hpp"
 
@@ -34,6 +36,10 @@ std::vector<double> reciprocals(std::vector<double> s) {
   return s;
 }
 
+bool several(const std::vector<std::int32_t>& owner) {
+  return std::ranges::adjacent_find(owner, std::ranges::not_equal_to()) != owner.end();
+}
+
 // Coarsens the last level. Returns why that is not worth while; "": there is another level.
 // `constant`: the vector that the prolongator is to have in its range, of the levels' unknowns.
 std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
@@ -41,7 +47,9 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
   Level& fine = h.levels.back();
   const SparseMatrix& a = fine.matrix;
   const Strength strong(a, theta);
-  const StrongGraph graph = strong_graph(a, fine.owner, strong);
+  const bool whole = h.is_whole(h.levels.size() - 1);
+  const auto owner = whole ? std::vector<std::int32_t>(at(a.rows()), 0) : fine.owner;
+  const StrongGraph graph = strong_graph(a, owner, strong);
   const Aggregates aggregates = aggregate(graph, a, order);
   if (aggregates.count == 0) return "no row has a strong coupling to another one";
   std::int32_t covered = 0;
@@ -68,7 +76,9 @@ std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
   scale_both_sides(coarse.matrix, roots);
   scale_columns(fine.prolongator, roots);
   constant = reciprocals(roots);
-  for (const std::int32_t root : aggregates.roots) coarse.owner.push_back(fine.owner[at(root)]);
+  for (const std::int32_t root : aggregates.roots) coarse.owner.push_back(owner[at(root)]);
+  if (!whole && coarse.matrix.rows() <= options.gathered && several(coarse.owner))
+    h.gathered = h.levels.size();
   h.levels.push_back(std::move(coarse));
   return {};
 }

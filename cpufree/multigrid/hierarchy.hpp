@@ -14,6 +14,8 @@ struct Options {
   std::int32_t coarsest = 500;  // rows that are few enough for a dense inverse
   double least_ratio = 1.3;     // rows with strong couplings over aggregates, or there are none
   double most_complexity = 2.5;  // nonzeros of all levels over those of A
+  // Of several PEs each has all of a level with at most so many rows. Aggregates there cross PEs.
+  std::int32_t gathered = 0;
 };
 
 struct Level {
@@ -21,24 +23,27 @@ struct Level {
   SparseMatrix matrix;
   // From the next level's unknowns to these, both scaled. The last level has none.
   SparseMatrix prolongator;
-  std::vector<std::int32_t> owner;  // the PE of each row
-  double lambda = 1.0;              // largest eigenvalue of the matrix
+  // The PE of each row. Of the first level that all PEs have whole: which one restricts to it.
+  std::vector<std::int32_t> owner;
+  double lambda = 1.0;  // largest eigenvalue of the matrix
 };
 
 struct Hierarchy {
   std::vector<Level> levels;
   std::vector<double> scale;  // D^-1/2 of A
+  std::size_t gathered = 0;   // the first level that all PEs have whole; 0: none
   // Of the last level's matrix, row by row. Empty: it has too many rows, or is level 0.
   std::vector<double> inverse;
   std::string why;  // what has kept it from coarser levels; "": nothing
 
+  bool is_whole(std::size_t level) const { return gathered > 0 && level >= gathered; }
   // Nonzeros of all levels over those of A.
   double complexity() const;
 };
 
-// The hierarchy of a symmetric matrix whose row i is of PE owner[i]; aggregates stay inside a PE.
-// `order`: the sequence of rows by which level 1 is numbered, empty for the natural one. By all
-// cores, with the same bits on any number of them.
+// The hierarchy of a symmetric matrix whose row i is of PE owner[i]; aggregates stay inside a PE,
+// down to the level that all PEs have. `order`: the sequence of rows by which level 1 is numbered,
+// empty for the natural one. By all cores, with the same bits on any number of them.
 template <class T>
 Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
                          std::span<const std::int32_t> order, const Options& options = {});

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -14,6 +13,12 @@
 #include "cpufree/systems/setup.hpp"
 
 namespace cpufree {
+
+// Lengths of what PEs exchange in a cycle of multigrid.
+struct LevelsExtent {
+  std::vector<std::size_t> rows_and_ghosts;  // of each level, most of a PE
+  std::size_t gathered = 0;  // rows of the first level that all PEs have whole; 0: there is none
+};
 
 // What blocks exchange on a level of multigrid: an arrival board, and vectors.
 struct LevelHeap {
@@ -31,17 +36,17 @@ struct Heap {
   Symmetric<Flag> node_flags;
   Symmetric<T> p, scratch[2];
   std::vector<LevelHeap> levels;
+  Symmetric<Flag> gather_flags;  // of the level that is gathered
+  Symmetric<float> gathered;
   std::size_t channel_bytes = 0;  // of the beginning
   std::size_t bytes = 0;
   bool packets = false;
 
   Heap() = default;
-  // `most_packets`: of a PE, for one vector of one column. 0: halos are stores. `rows_and_ghosts`:
-  // most of a PE, of each level of multigrid.
+  // `most_packets`: of a PE, for one vector of one column. 0: halos are stores.
   Heap(int pes, int blocks, const Extent& extent, std::size_t most_packets, int nodes = 1,
-       bool factors = false, std::size_t columns = 1,
-       std::span<const std::size_t> rows_and_ghosts = {})
-      : levels(rows_and_ghosts.size()), packets(most_packets > 0) {
+       bool factors = false, std::size_t columns = 1, const LevelsExtent& cycle = {})
+      : levels(cycle.rows_and_ghosts.size()), packets(most_packets > 0) {
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, nodes)));
@@ -56,11 +61,14 @@ struct Heap {
     }
     for (LevelHeap& level : levels)
       level.flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
+    if (cycle.gathered > 0)
+      gather_flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
     channel_bytes = layout.bytes();
     p = layout.reserve<T>(extent.rows_and_ghosts * columns);
     for (auto& array : scratch) array = layout.reserve<T>(extent.rows_and_ghosts * columns);
     for (std::size_t l = 0; l < levels.size(); ++l)
-      for (auto& array : levels[l].scratch) array = layout.reserve<float>(rows_and_ghosts[l]);
+      for (auto& array : levels[l].scratch) array = layout.reserve<float>(cycle.rows_and_ghosts[l]);
+    if (cycle.gathered > 0) gathered = layout.reserve<float>(cycle.gathered);
     bytes = layout.bytes();
   }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/systems/setup.hpp"
 
 namespace cpufree {
 
@@ -87,7 +88,26 @@ HaloPlan<float> plan_in_single(const SparseMatrix& matrix, const std::vector<std
                                pes);
 }
 
+// Rows of a matrix between two levels. `columns`: the PE's share of these; all of them count as its
+// own.
+LocalSystem<float> own_rows_of(const SparseMatrix& matrix, const std::vector<std::int32_t>& rows,
+                               const LocalSystem<float>& columns) {
+  LocalSystem<float> local;
+  local.global_row = rows;
+  fill(matrix, numbers_in(columns, matrix.columns), local);
+  local.interior = static_cast<std::int32_t>(rows.size());
+  local.rows_elsewhere = columns.rows() + columns.ghosts;  // what padding may read
+  return local;
+}
+
 }  // namespace
+
+void refuse_multigrid_of_slabs(const FactorSpec& factors) {
+  if (factors.multigrid())
+    throw Unsupported(
+        "the preconditioner amg wants all of the matrix in every process; where each has its own "
+        "rows, choose another");
+}
 
 std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
   std::vector<LevelReport> reports;
@@ -103,51 +123,93 @@ std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
 }
 
 template <class T>
-LocalSystem<float> without_entries(const LocalSystem<T>& from) {
-  LocalSystem<float> local;
-  local.interior = from.interior;
-  local.ghosts = from.ghosts;
-  local.global_row = from.global_row;
-  local.neighbours = from.neighbours;
-  local.ghost_owner = from.ghost_owner;
-  local.ghost_row = from.ghost_row;
-  local.ghost_name = from.ghost_name;
-  local.send_ptr = from.send_ptr;
-  local.destinations = from.destinations;
-  return local;
-}
-
-template <class T>
-HaloPlan<float> plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan) {
-  HaloPlan<float> made;
-  const SparseMatrix& matrix = hierarchy.levels.front().matrix;
+LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan,
+                              BlockPlans blocks, std::size_t rows_and_ghosts, Entries entries) {
+  LevelPlan made{{}, std::move(blocks), rows_and_ghosts};
   for (const LocalSystem<T>& from : plan.local) {
-    LocalSystem<float>& local = made.local.emplace_back(without_entries(from));
-    fill(matrix, numbers_in(local, matrix.columns), local);
+    LocalSystem<float> local;
+    local.interior = from.interior;
+    local.ghosts = from.ghosts;
+    local.global_row = from.global_row;
+    local.neighbours = from.neighbours;
+    local.ghost_owner = from.ghost_owner;
+    local.ghost_row = from.ghost_row;
+    local.ghost_name = from.ghost_name;
+    local.send_ptr = from.send_ptr;
+    local.destinations = from.destinations;
+    const SparseMatrix& matrix = hierarchy.levels.front().matrix;
+    if (entries == Entries::here) fill(matrix, numbers_in(local, matrix.columns), local);
+    made.plan.local.push_back(std::move(local));
   }
   return made;
 }
 
-HaloPlan<float> plan_of_level(const Hierarchy& hierarchy, std::size_t level, int pes) {
+LevelPlan plan_of_level(const Hierarchy& hierarchy, std::size_t level, const OwnPes& own,
+                        int blocks) {
   const multigrid::Level& of = hierarchy.levels[level];
   const bool inverted = level + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
+  const SparseMatrix full =
+      inverted ? full_matrix(hierarchy.inverse, of.matrix.rows()) : SparseMatrix();
+  const SparseMatrix& matrix = inverted ? full : of.matrix;
   const auto order = by_length(of.matrix, hierarchy.levels[level - 1].prolongator);
-  if (!inverted) return plan_in_single(of.matrix, of.owner, order, pes);
-  return plan_in_single(full_matrix(hierarchy.inverse, of.matrix.rows()), of.owner, order, pes);
+  LevelPlan made;
+  if (hierarchy.is_whole(level)) {  // of one PE, for each of them
+    const std::vector<std::int32_t> one(of.owner.size(), 0);
+    made.plan.local.assign(at(own.here), plan_in_single(matrix, one, order, 1).local.front());
+  } else {
+    made.plan = plan_in_single(matrix, of.owner, order, own.all);
+  }
+  for (const auto& local : made.plan.local)
+    made.rows_and_ghosts = std::max(made.rows_and_ghosts, at(local.rows() + local.ghosts));
+  if (!hierarchy.is_whole(level)) keep_own(made.plan, own);
+  made.blocks = make_block_plans(made.plan, blocks, Awaited::everybody);
+  return made;
 }
 
-LocalSystem<float> own_rows_of(const SparseMatrix& matrix, const LocalSystem<float>& rows,
-                               const LocalSystem<float>& columns) {
-  LocalSystem<float> local;
-  local.global_row = rows.global_row;
-  fill(matrix, numbers_in(columns, matrix.columns), local);
-  local.rows_elsewhere = columns.rows() + columns.ghosts;  // what padding may read
-  return local;
+namespace {
+
+// Of what each PE restricts to and puts to all PEs, of which all blocks await one another.
+BlockPlans blocks_of_gathering(const HaloPlan<float>& restriction, const OwnPes& own, int blocks) {
+  HaloPlan<float> rows;  // of which each PE has neighbours only
+  for (int k = 0; k < own.here; ++k) {
+    LocalSystem<float> local;
+    local.global_row = restriction.local[at(k)].global_row;
+    local.row_ptr = restriction.local[at(k)].row_ptr;
+    local.interior = local.rows();
+    for (int pe = 0; pe < own.all; ++pe)
+      if (pe != own.first + k) local.neighbours.push_back({pe});
+    rows.local.push_back(std::move(local));
+  }
+  return make_block_plans(rows, blocks, Awaited::everybody);
 }
 
-template LocalSystem<float> without_entries(const LocalSystem<float>&);
-template LocalSystem<float> without_entries(const LocalSystem<double>&);
-template HaloPlan<float> plan_of_first_level(const Hierarchy&, const HaloPlan<float>&);
-template HaloPlan<float> plan_of_first_level(const Hierarchy&, const HaloPlan<double>&);
+}  // namespace
+
+TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, const LevelPlan& fine,
+                               const LevelPlan& coarse, const OwnPes& own) {
+  const SparseMatrix& up = hierarchy.levels[level].prolongator;
+  const SparseMatrix down = transpose(up);
+  const bool gathers = level + 1 == hierarchy.gathered;
+  TransferPlan made;
+  for (std::size_t k = 0; k < at(own.here); ++k) {
+    const LocalSystem<float>&above = fine.plan.local[k], &below = coarse.plan.local[k];
+    made.prolongation.local.push_back(own_rows_of(up, above.global_row, below));
+    std::vector<std::int32_t> mine;
+    if (gathers)
+      for (std::int32_t row = 0; row < down.rows(); ++row)
+        if (hierarchy.levels[level + 1].owner[at(row)] == own.first + static_cast<int>(k))
+          mine.push_back(row);
+    made.restriction.local.push_back(own_rows_of(down, gathers ? mine : below.global_row, above));
+  }
+  made.restriction_blocks =
+      gathers ? blocks_of_gathering(made.restriction, own, static_cast<int>(fine.blocks[0].size()))
+              : coarse.blocks;
+  return made;
+}
+
+template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<float>&, BlockPlans,
+                                       std::size_t, Entries);
+template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<double>&, BlockPlans,
+                                       std::size_t, Entries);
 
 }  // namespace cpufree

@@ -4,27 +4,50 @@
 #include <vector>
 
 #include "cpufree/multigrid/hierarchy.hpp"
-#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/result.hpp"
+#include "cpufree/systems/spec.hpp"
 
 namespace cpufree {
+
+// Throws Unsupported where multigrid is asked for: no process has the matrix.
+void refuse_multigrid_of_slabs(const FactorSpec& factors);
 
 // Without the bytes.
 std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
 
-// Rows and exchanges of a share of A, without its entries.
-template <class T>
-LocalSystem<float> without_entries(const LocalSystem<T>& from);
-// Level 0 of a hierarchy, whose rows are numbered and exchanged as in the plan of A.
-template <class T>
-HaloPlan<float> plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan);
-// Another level; the last one has the inverse in place of the matrix, if there is one. Rows are
-// sorted by their lengths within windows, so that slices of them need little padding.
-HaloPlan<float> plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, int pes);
+using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
 
-// The rows of a PE of a matrix between two levels. `rows`, `columns`: the PE's share of these; all
-// columns count as its own. Throws EngineError where a column is neither a row nor a ghost there.
-LocalSystem<float> own_rows_of(const multigrid::SparseMatrix& matrix,
-                               const LocalSystem<float>& rows, const LocalSystem<float>& columns);
+// A level as the PEs of this process have it.
+struct LevelPlan {
+  HaloPlan<float> plan;
+  BlockPlans blocks;
+  std::size_t rows_and_ghosts = 0;  // most of a PE, of all PEs
+};
+
+// Level 0, whose rows are numbered and exchanged as in the plan of A. `rows_and_ghosts`: most of a
+// PE. Engines that have its entries in the layout of A leave them out.
+enum class Entries { here, left_out };
+template <class T>
+LevelPlan plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
+                              BlockPlans blocks, std::size_t rows_and_ghosts,
+                              Entries entries = Entries::here);
+// Another level, of so many blocks a PE, which await everybody. The last one has the inverse in
+// place of the matrix, if there is one. Rows are sorted by their lengths within windows, so that
+// slices of them need little padding.
+LevelPlan plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, const OwnPes& own,
+                        int blocks);
+
+// From a level to the next one and back: the rows of the restriction and of the prolongator, in the
+// PEs' numbers of the columns, without halos. The prolongator's blocks are those of the level; the
+// restriction's are those of the next level, or of what each PE puts to all if that is gathered.
+struct TransferPlan {
+  HaloPlan<float> restriction, prolongation;
+  BlockPlans restriction_blocks;
+};
+// Throws EngineError where a column is neither a row nor a ghost of the PE.
+TransferPlan plan_of_transfers(const multigrid::Hierarchy& hierarchy, std::size_t level,
+                               const LevelPlan& fine, const LevelPlan& coarse, const OwnPes& own);
 
 }  // namespace cpufree

@@ -21,109 +21,105 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
 }  // namespace
 
 template <class T>
-CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-                              const std::vector<std::span<const CpuShare<T>>>& of_a)
-    : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(plan.local.size()) {
-  const int pes = static_cast<int>(plan.local.size());
-  const int count = static_cast<int>(of_a.front().size());
-  add_first_level(hierarchy, plan, of_a);
+CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own, LevelPlan first,
+                              const SharesOfA& of_a)
+    : reports_(report_of(hierarchy)), why_(hierarchy.why), args_(at(own.here)) {
+  gathered_ = hierarchy.gathered;
+  if (gathered_ > 0) extent_.gathered = hierarchy.levels[gathered_].owner.size();
+  const int blocks = static_cast<int>(first.blocks.front().size());
+  LevelPlan fine = std::move(first);
+  add_level(fine, of_a);
+  fill_first_level(hierarchy.scale, of_a);
   hierarchy.levels.front().matrix = {};
   for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
-    HaloPlan<float> next = plan_of_level(hierarchy, l, pes);
+    LevelPlan coarse = plan_of_level(hierarchy, l, own, blocks);
     hierarchy.levels[l].matrix = {};
-    Plans shared = make_block_plans(next, count, Awaited::everybody);
-    add_level(std::move(next), std::move(shared));
-    add_transfers(hierarchy.levels[l - 1].prolongator, l - 1);
+    add_level(coarse);
+    add_transfers(plan_of_transfers(hierarchy, l - 1, fine, coarse, own), l - 1, l == gathered_);
     hierarchy.levels[l - 1].prolongator = {};
+    fine = std::move(coarse);
   }
   for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
   levels_.back().solves = !hierarchy.inverse.empty();
 }
 
-// A level of these rows, whose shares are still empty.
+// Leaves the plan without its entries. `of_a`: for the first level, whose values are not written.
 template <class T>
-auto CpuMultigrid<T>::make_level(std::vector<LocalSystem<float>> local, std::size_t blocks)
-    -> Level& {
+void CpuMultigrid<T>::add_level(LevelPlan& plan, const SharesOfA& of_a) {
   Level& level = levels_.emplace_back();
-  level.parts.resize(local.size());
-  std::size_t most = 0;
-  for (std::size_t pe = 0; pe < local.size(); ++pe) {
+  level.parts.resize(plan.plan.local.size());
+  extent_.rows_and_ghosts.push_back(plan.rows_and_ghosts);
+  for (std::size_t pe = 0; pe < level.parts.size(); ++pe) {
     Part& part = level.parts[pe];
-    part.shares.resize(blocks);
-    part.local = std::move(local[pe]);
-    for (auto& vector : part.vectors) vector = Array<float>(at(part.local.rows()));
-    most = std::max(most, at(part.local.rows() + part.local.ghosts));
+    for (const BlockPlan& block : plan.blocks[pe]) part.shares.emplace_back().plan = block;
+    for (auto& vector : part.vectors) vector = Array<float>(at(plan.plan.local[pe].rows()));
   }
-  rows_and_ghosts_.push_back(most);
-  return level;
-}
-
-template <class T>
-void CpuMultigrid<T>::add_first_level(const multigrid::Hierarchy& hierarchy,
-                                      const HaloPlan<T>& plan,
-                                      const std::vector<std::span<const CpuShare<T>>>& of_a) {
-  std::vector<LocalSystem<float>> local;
-  std::vector<std::vector<double>> scale;  // of each PE's columns
-  for (const LocalSystem<T>& of_pe : plan.local) {
-    local.push_back(without_entries(of_pe));
-    auto& all = scale.emplace_back();
-    for (std::int32_t i = 0; i < of_pe.rows() + of_pe.ghosts; ++i)
-      all.push_back(hierarchy.scale[at(of_pe.name_of(i))]);
-    scale_.emplace_back(all.begin(), all.begin() + of_pe.rows());
-  }
-  Level& level = make_level(std::move(local), of_a.front().size());
-  const auto& parts = level.parts;
-  for_shares(
-      level.parts, [](Part& part) -> auto& { return part.shares; },
-      [&](CpuShare<float>& share, std::size_t pe) {
-        const auto& from = of_a[pe][at(&share - parts[pe].shares.data())];
-        const auto& s = scale[pe];
-        share = from.template with_values<float>([&](std::int32_t i, std::int32_t j, T value) {
-          return i == j ? 1.0 : static_cast<double>(value) * s[at(i)] * s[at(j)];
+  if (of_a.empty())
+    for_shares(
+        level.parts, [](Part& part) -> auto& { return part.shares; },
+        [&](CpuShare<float>& share, std::size_t pe) {
+          share.make(plan.plan.local[pe], Indices::narrow);
         });
-      });
-  for (const Part& part : parts)
-    for (const auto& share : part.shares) reports_.front().bytes += share.value_bytes();
+  for (std::size_t pe = 0; pe < level.parts.size(); ++pe) {
+    LocalSystem<float>& local = plan.plan.local[pe];
+    local.col = {}, local.val = {}, local.row_ptr = {};
+    level.parts[pe].local = local;
+    if (of_a.empty())
+      for (const auto& share : level.parts[pe].shares)
+        reports_[levels_.size() - 1].bytes += share.bytes();
+  }
 }
 
+// Level 0 has the slices of A, with other values. `scale`: D^-1/2 of A.
 template <class T>
-void CpuMultigrid<T>::add_level(HaloPlan<float> plan, Plans blocks) {
-  Level& level = make_level(std::move(plan.local), blocks.front().size());
-  for (std::size_t pe = 0; pe < blocks.size(); ++pe)
-    for (std::size_t b = 0; b < blocks[pe].size(); ++b)
-      level.parts[pe].shares[b].plan = std::move(blocks[pe][b]);
+void CpuMultigrid<T>::fill_first_level(const std::vector<double>& scale, const SharesOfA& of_a) {
+  auto& parts = levels_.front().parts;
+  std::vector<std::vector<double>> here(parts.size());  // of each PE's columns
+  scale_.clear();
+  for (std::size_t pe = 0; pe < parts.size(); ++pe) {
+    const LocalSystem<float>& local = parts[pe].local;
+    for (std::int32_t i = 0; i < local.rows() + local.ghosts; ++i)
+      here[pe].push_back(scale[at(local.name_of(i))]);
+    scale_.emplace_back(here[pe].begin(), here[pe].begin() + local.rows());
+  }
   for_shares(
-      level.parts, [](Part& part) -> auto& { return part.shares; },
+      parts, [](Part& part) -> auto& { return part.shares; },
       [&](CpuShare<float>& share, std::size_t pe) {
-        share.make(level.parts[pe].local, Indices::narrow);
+        const auto& s = here[pe];
+        share = of_a[pe][at(&share - parts[pe].shares.data())].template with_values<float>(
+            [&](std::int32_t i, std::int32_t j, T value) {
+              return i == j ? 1.0 : static_cast<double>(value) * s[at(i)] * s[at(j)];
+            });
       });
-  for (Part& part : level.parts) {
-    part.local.col = {}, part.local.val = {};
-    for (const auto& share : part.shares) reports_[levels_.size() - 1].bytes += share.bytes();
+  reports_.front().bytes = 0.0;
+  for (const Part& part : parts) {
+    for (const auto& share : part.shares) reports_.front().bytes += share.value_bytes();
+    for (const auto* shares : {&part.restriction, &part.prolongation})
+      for (const auto& share : *shares) reports_.front().bytes += share.bytes();
   }
 }
 
 template <class T>
-void CpuMultigrid<T>::add_transfers(const multigrid::SparseMatrix& prolongator, std::size_t l) {
-  const multigrid::SparseMatrix restriction = transpose(prolongator);
-  auto& fine = levels_[l].parts;
-  const auto& coarse = levels_[l + 1].parts;
-  std::vector<LocalSystem<float>> up(fine.size()), down(fine.size());
-  for (std::size_t pe = 0; pe < fine.size(); ++pe) {
-    up[pe] = own_rows_of(prolongator, fine[pe].local, coarse[pe].local);
-    down[pe] = own_rows_of(restriction, coarse[pe].local, fine[pe].local);
-    for (std::size_t b = 0; b < fine[pe].shares.size(); ++b) {
-      fine[pe].prolongation.emplace_back().plan = fine[pe].shares[b].plan;
-      fine[pe].restriction.emplace_back().plan = coarse[pe].shares[b].plan;
-    }
+void CpuMultigrid<T>::add_transfers(TransferPlan plan, std::size_t l, bool gathers) {
+  auto& parts = levels_[l].parts;
+  for (std::size_t pe = 0; pe < parts.size(); ++pe) {
+    for (const auto& share : parts[pe].shares)
+      parts[pe].prolongation.emplace_back().plan = share.plan;
+    for (BlockPlan& block : plan.restriction_blocks[pe])
+      parts[pe].restriction.emplace_back().plan = std::move(block);
+    if (gathers) parts[pe].gathers = plan.restriction.local[pe].global_row;
   }
   for_shares(
-      fine, [](Part& part) -> auto& { return part.prolongation; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(up[pe], Indices::narrow); });
+      parts, [](Part& part) -> auto& { return part.prolongation; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        share.make(plan.prolongation.local[pe], Indices::narrow);
+      });
   for_shares(
-      fine, [](Part& part) -> auto& { return part.restriction; },
-      [&](CpuShare<float>& share, std::size_t pe) { share.make(down[pe], Indices::narrow); });
-  for (Part& part : fine)
+      parts, [](Part& part) -> auto& { return part.restriction; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        share.make(plan.restriction.local[pe], Indices::narrow);
+      });
+  for (Part& part : parts)
     for (const auto* shares : {&part.restriction, &part.prolongation})
       for (const auto& share : *shares) reports_[l].bytes += share.bytes();
 }
@@ -157,13 +153,25 @@ CycleLevel<typename CpuMultigrid<T>::Single> CpuMultigrid<T>::arguments(Level& l
   return made;
 }
 
+// What the PE restricts to, and the boards of its blocks.
 template <class T>
-void CpuMultigrid<T>::show(const Heap<T>& heap, const CpuHeaps& heaps) {
+CycleGather CpuMultigrid<T>::gathering(Part& part, const Heap<T>& heap, std::byte* base) {
+  part.boards.clear();
+  for (const auto& share : part.restriction)
+    part.boards.push_back(share.view(heap.gather_flags.at(base), 0).board);
+  return {heap.gathered.at(base), part.gathers.data(), part.boards.data()};
+}
+
+template <class T>
+void CpuMultigrid<T>::show(const Heap<T>& heap, const CpuHeaps& heaps, const OwnPes& own) {
   of_pe_.assign(args_.size(), {});
   for (std::size_t pe = 0; pe < args_.size(); ++pe) {
-    for (std::size_t l = 0; l < levels_.size(); ++l)
-      of_pe_[pe].push_back(arguments(levels_[l], levels_[l].parts[pe], heap.levels[l],
-                                     heaps.base(static_cast<int>(pe))));
+    std::byte* const base = heaps.base(own.first + static_cast<int>(pe));
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      Part& part = levels_[l].parts[pe];
+      of_pe_[pe].push_back(arguments(levels_[l], part, heap.levels[l], base));
+      if (l + 1 == gathered_) of_pe_[pe].back().gathering = gathering(part, heap, base);
+    }
     args_[pe] = {of_pe_[pe].data(), static_cast<std::int32_t>(levels_.size()), scale_[pe].data()};
   }
 }

@@ -20,24 +20,23 @@ class CpuMultigrid {
   using Single = typename Matrix::Single;
 
  public:
-  // Lays a hierarchy out beside A, whose plan and shares of each PE are given, and empties it.
-  // Level 0 has the patterns of these shares.
-  CpuMultigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-               const std::vector<std::span<const CpuShare<T>>>& of_a);
+  using SharesOfA = std::vector<std::span<const CpuShare<T>>>;  // of each PE
+  // Lays a hierarchy out beside A, level 0 of which has its plan, its blocks and the patterns of
+  // its shares, and empties it.
+  CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own, LevelPlan first,
+               const SharesOfA& of_a);
 
-  // Most rows and ghosts of a PE, of each level.
-  const std::vector<std::size_t>& rows_and_ghosts() const { return rows_and_ghosts_; }
+  const LevelsExtent& extent() const { return extent_; }
   const std::vector<LevelReport>& reports() const { return reports_; }
   const std::string& why() const { return why_; }
 
   // Points the arguments of all PEs at the heaps. Once.
-  void show(const Heap<T>& heap, const CpuHeaps& heaps);
+  void show(const Heap<T>& heap, const CpuHeaps& heaps, const OwnPes& own);
   const CycleArgs<Matrix>* args(std::size_t pe) const { return &args_[pe]; }
 
  private:
   template <class U>
   using Array = cpu_threads::Array<U>;
-  using Plans = std::vector<std::vector<BlockPlan>>;
 
   // One PE's part of a level; transfers are to the next level.
   struct Part {
@@ -46,6 +45,9 @@ class CpuMultigrid {
     std::vector<BlockShare<Single>> views;
     std::vector<TransferShare<Single>> restrict_views, prolongate_views;
     std::array<Array<float>, 3> vectors;  // r, x, s
+    // If the next level is gathered: the rows there that the PE restricts to.
+    std::vector<std::int32_t> gathers;
+    std::vector<ArrivalBoard> boards;
   };
   struct Level {
     std::vector<Part> parts;  // of each PE
@@ -53,15 +55,15 @@ class CpuMultigrid {
     bool solves = false;
   };
 
-  void add_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
-                       const std::vector<std::span<const CpuShare<T>>>& of_a);
-  void add_level(HaloPlan<float> plan, Plans blocks);
-  Level& make_level(std::vector<LocalSystem<float>> local, std::size_t blocks);
-  void add_transfers(const multigrid::SparseMatrix& prolongator, std::size_t level);
+  void add_level(LevelPlan& plan, const SharesOfA& of_a = {});
+  void fill_first_level(const std::vector<double>& scale, const SharesOfA& of_a);
+  void add_transfers(TransferPlan plan, std::size_t level, bool gathers);
   CycleLevel<Single> arguments(Level& level, Part& part, const LevelHeap& heap, std::byte* base);
+  static CycleGather gathering(Part& part, const Heap<T>& heap, std::byte* base);
 
   std::vector<Level> levels_;
-  std::vector<std::size_t> rows_and_ghosts_;
+  LevelsExtent extent_;
+  std::size_t gathered_ = 0;  // Hierarchy::gathered
   std::vector<LevelReport> reports_;
   std::string why_;
   std::vector<std::vector<T>> scale_;                   // of each PE

@@ -47,23 +47,31 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   auto plan = plan_of(matrix, part, order, spec.pes, RowArrays::given);
   timer_.lap("plan");
   if (team_) gathering_.emplace(team_, plan);
+  std::optional<multigrid::Hierarchy> hierarchy;
+  if (factor_spec_.multigrid()) {
+    hierarchy = make_hierarchy(matrix, plan);
+    timer_.lap("multigrid");
+  }
   keep_own(plan, own_);
-  build(plan, spec, matrix);
+  build(plan, spec, std::move(hierarchy));
 }
 
 template <class T>
 CpuSystem<T>::CpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
     : CpuSystem(slab.plan.local.at(0).rows(), spec) {
   first_row_ = slab.first;
+  refuse_multigrid_of_slabs(factor_spec_);
   build(slab.plan, spec);
 }
 
-// `plan` has the PEs of this process. `matrix`: where it is here as a whole.
+// `plan` has the PEs of this process. `hierarchy`: of multigrid, if it is asked for.
 template <class T>
-void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrView<T>& matrix) {
+void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
+                         std::optional<multigrid::Hierarchy> hierarchy) {
   const auto peers = peers_of(team_.get(), spec.pes);
   const Shares shares = shares_of(plan, *peers);
   Extent extent = extent_of(shares);
+  const std::size_t longest = extent.rows_and_ghosts;
   packets_ = use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets_);
   report_.nodes = nodes_.count();
@@ -80,8 +88,8 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrVie
   timer_.lap("blocks");
   build_shares(plan, std::move(plans));
   timer_.lap("layout");
-  if (factor_spec_.multigrid()) {
-    make_multigrid(matrix, plan);
+  if (hierarchy) {
+    lay_out_multigrid(*std::move(hierarchy), plan, longest);
     timer_.lap("multigrid");
   }
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
@@ -145,8 +153,7 @@ template <class T>
 void CpuSystem<T>::lay_out(const Extent& extent) {
   extent_ = extent;
   heap_ = Heap<T>(own_.all, blocks_, extent, packets_ ? extent.ghosts : 0, nodes_.count(),
-                  factor_spec_.any(), 1,
-                  multigrid_ ? multigrid_->rows_and_ghosts() : std::vector<std::size_t>());
+                  factor_spec_.any(), 1, multigrid_ ? multigrid_->extent() : LevelsExtent());
   heaps_ = team_ ? std::make_unique<CpuHeaps>(*team_, heap_.bytes)
                  : std::make_unique<CpuHeaps>(own_.all, heap_.bytes);
   for (int k = 0; k < own_.here; ++k) {
@@ -157,7 +164,7 @@ void CpuSystem<T>::lay_out(const Extent& extent) {
           share.view(heap_.flags.at(heaps_->base(own_.first + k)), pes_[at(k)].local.interior));
   }
   show_factors();
-  if (multigrid_) multigrid_->show(heap_, *heaps_);
+  if (multigrid_) multigrid_->show(heap_, *heaps_, own_);
 }
 
 template <class T>

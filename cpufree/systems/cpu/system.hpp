@@ -77,13 +77,17 @@ class CpuSystem final : public System<T> {
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
-  void build(HaloPlan<T>& plan, const SystemSpec& spec, const CsrView<T>& matrix = {});
+  void build(HaloPlan<T>& plan, const SystemSpec& spec,
+             std::optional<multigrid::Hierarchy> hierarchy = {});
   void build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans);
   void plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans, Extent& extent);
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
-  void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan);
+  multigrid::Hierarchy make_hierarchy(const CsrView<T>& matrix, const HaloPlan<T>& plan) const;
+  std::vector<std::span<const Share>> shares_of_pes() const;
+  void lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
+                         std::size_t rows_and_ghosts);
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);

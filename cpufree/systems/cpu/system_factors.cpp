@@ -7,6 +7,12 @@
 
 namespace cpufree {
 
+namespace {
+// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
+// that this costs what it saves in waiting for more.
+constexpr std::int32_t kGathered = 1000;
+}  // namespace
+
 // Made anew from the rows of each PE of this process: own(k).
 template <class T>
 void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) {
@@ -55,28 +61,56 @@ void CpuSystem<T>::show_factors() {
   }
 }
 
-// The hierarchy of a matrix, laid out beside it.
+// `plan` has all PEs. Every process makes the same hierarchy.
 template <class T>
-void CpuSystem<T>::make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan) {
-  if (team_ || nodes_.count() > 1 || matrix.n != rows_)
-    throw Unsupported(
-        "the preconditioner amg is for PEs of one process, which has all of the matrix");
+multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
+                                                  const HaloPlan<T>& plan) const {
+  if (nodes_.count() > 1)
+    throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
   std::vector<std::int32_t> owner(at(matrix.n)), order;
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
     for (const std::int32_t row : plan.local[pe].global_row) {
       owner[at(row)] = static_cast<std::int32_t>(pe);
       order.push_back(row);
     }
+  multigrid::Options options;
+  options.gathered = kGathered;
+  return multigrid::make_hierarchy(matrix, owner, order, options);
+}
+
+template <class T>
+auto CpuSystem<T>::shares_of_pes() const -> std::vector<std::span<const Share>> {
   std::vector<std::span<const Share>> shares;
   for (const Pe& pe : pes_) shares.emplace_back(pe.shares);
-  multigrid_ = std::make_unique<CpuMultigrid<T>>(multigrid::make_hierarchy(matrix, owner, order),
-                                                 plan, shares);
+  return shares;
+}
+
+// Once the PEs have their shares of the matrix.
+template <class T>
+void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
+                                     std::size_t rows_and_ghosts) {
+  BlockPlans blocks(pes_.size());
+  for (std::size_t k = 0; k < pes_.size(); ++k)
+    for (const Share& share : pes_[k].shares) blocks[k].push_back(share.plan);
+  LevelPlan first =
+      plan_of_first_level(hierarchy, plan, std::move(blocks), rows_and_ghosts, Entries::left_out);
+  multigrid_ = std::make_unique<CpuMultigrid<T>>(std::move(hierarchy), own_, std::move(first),
+                                                 shares_of_pes());
   report_.levels = multigrid_->reports();
+  if (team_)
+    for (LevelReport& level : report_.levels)
+      level.bytes = sum(*team_, "bytes of a level", level.bytes);
   report_.coarsest_why = multigrid_->why();
 }
 
-template void CpuSystem<float>::make_multigrid(const CsrView<float>&, const HaloPlan<float>&);
-template void CpuSystem<double>::make_multigrid(const CsrView<double>&, const HaloPlan<double>&);
+#define CPUFREE_MULTIGRID(T)                                                              \
+  template multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>&,           \
+                                                             const HaloPlan<T>&) const;   \
+  template std::vector<std::span<const CpuShare<T>>> CpuSystem<T>::shares_of_pes() const; \
+  template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&, \
+                                                std::size_t);
+CPUFREE_MULTIGRID(float)
+CPUFREE_MULTIGRID(double)
 template void CpuSystem<float>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<double>::make_factors(const std::function<OwnRows(std::size_t)>&);
 template void CpuSystem<float>::show_factors();

@@ -33,10 +33,11 @@ bool run(Rig& rig, std::uint64_t seed, const Fault& fault = {}) {
 
 // Every schedule ends, and bitwise where the first one did.
 void check_schedules(const Matrix<double>& a, int pes, int blocks, std::size_t levels,
-                     const multigrid::Options& options) {
+                     const multigrid::Options& options, std::size_t gathered = 0) {
   Rig rig(a, wave(a.n()), pes, blocks, 5);
   rig.params = few_iterations();
   CHECK_EQ(rig.set_multigrid(a, options), levels);
+  CHECK_EQ(rig.cycle().gathered(), gathered);
   CHECK(run(rig, 1));
   const auto expected = rig.x();
   CHECK(rig.outcome.iterations > 0);
@@ -67,6 +68,32 @@ TEST(a_cycle_whose_last_level_smooths_is_right_under_every_schedule) {
                   {.coarsest = 1, .least_ratio = 1.1, .most_complexity = 2.6});
 }
 
+TEST(a_cycle_that_gathers_a_level_is_right_under_every_schedule) {
+  constexpr multigrid::Options last{
+      .coarsest = 12, .least_ratio = 1.1, .most_complexity = 10.0, .gathered = 12};
+  constexpr multigrid::Options two{
+      .coarsest = 12, .least_ratio = 1.1, .most_complexity = 10.0, .gathered = 90};
+  for (const int pes : {2, 3})
+    for (const auto& options : {last, two})
+      check_schedules(grid2d(12, 8), pes, 4 - pes, 3, options, options.gathered == 12 ? 2 : 1);
+}
+
+TEST(without_waiting_for_what_is_gathered_some_schedule_finds_another_answer) {
+  const auto a = grid2d(6, 5);
+  Rig rig(a, wave(a.n()), 2, 2, 5);
+  rig.params = few_iterations();
+  auto options = kTwo;
+  options.gathered = 30;
+  rig.set_multigrid(a, options);
+  CHECK(run(rig, 1));
+  const auto expected = rig.x();
+  rig.cycle().forget_gathering();
+  int wrong = 0;
+  for (std::uint64_t seed = 1; seed < 50; ++seed)
+    if (!run(rig, seed) || rig.x() != expected) ++wrong;
+  CHECK(wrong > 0);
+}
+
 TEST(the_result_under_a_schedule_is_that_of_the_reference) {
   const auto a = grid2d(9, 8);
   const auto b = wave(a.n());
@@ -91,7 +118,7 @@ TEST(without_waits_some_schedule_finds_another_answer) {
   rig.set_multigrid(a, kTwo);
   CHECK(run(rig, 1));
   const auto expected = rig.x();
-  rig.forget_cycle_partners();
+  rig.cycle().forget_partners();
   int wrong = 0;
   for (std::uint64_t seed = 1; seed < 50; ++seed)
     if (!run(rig, seed) || rig.x() != expected) ++wrong;

@@ -3,9 +3,11 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/reference/cg.hpp"
+#include "cpufree/systems/distributed/slab_plan.hpp"
 #include "cpufree/systems/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "slabs.hpp"
 #include "solves.hpp"
 #include "thread_team.hpp"
 
@@ -76,7 +78,7 @@ TEST(iterations_hardly_depend_on_pes_and_blocks) {
   const auto one = iterations(1, 1);
   CHECK(one <= 13);
   CHECK_EQ(iterations(1, 3), one);
-  for (const int pes : {2, 3, 4}) CHECK(std::abs(iterations(pes, 2) - one) <= 1);
+  for (const int pes : {2, 3, 4, 8}) CHECK(std::abs(iterations(pes, 2) - one) <= 1);
 }
 
 TEST(solves_reach_the_rounding_level_of_double_precision) {
@@ -231,25 +233,58 @@ TEST(other_preconditioners_solve_beside_a_hierarchy) {
   CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
 }
 
-TEST(several_processes_and_several_nodes_are_refused_with_the_reason) {
+TEST(processes_give_bitwise_what_one_process_gives) {
+  const auto a = grid2d(70, 50);
+  const auto b = wave(a.n());
+  const auto expected =
+      make_system<double>(a.view(), {}, {}, system_spec(3, 2))->solve(b, {}, solve_spec(), {});
+  for (const auto& thrown : run_team(3, [&](const std::shared_ptr<Team>& team) {
+         auto spec = system_spec(3, 2);
+         spec.engine = Engine::cpu_processes;
+         spec.team = team;
+         const auto system = make_system<double>(a.view(), {}, {}, spec);
+         const auto found = system->solve(b, {}, solve_spec(), {});
+         CHECK_EQ(found.outcome.iterations, expected.outcome.iterations);
+         CHECK(found.history == expected.history);
+         if (team->rank() == 0) CHECK(found.x == expected.x);
+         CHECK(system->plan().levels.size() > 1 && system->plan().levels[1].bytes > 0.0);
+       }))
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+TEST(processes_with_rows_of_their_own_are_refused_with_the_reason) {
   const auto a = grid2d(12, 12);
-  const auto says = [](const Unsupported& error) {
-    return std::string(error.what()).find("PEs of one process") != std::string::npos;
-  };
   int refused = 0;
   for (const auto& thrown : run_team(2, [&](const std::shared_ptr<Team>& team) {
          auto spec = system_spec(2, 1);
          spec.engine = Engine::cpu_processes;
          spec.team = team;
-         make_system<double>(a.view(), {}, {}, spec);
+         const auto rows = rows_of(a, 72 * team->rank(), 72 * (team->rank() + 1));
+         make_system(plan_slab(rows.slab(), *team, 1e-12), spec);
        }))
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const Unsupported& error) {
-      refused += says(error) ? 1 : 0;
+      const std::string why = error.what();
+      refused += why.find("where each has its own rows, choose another") != why.npos ? 1 : 0;
     }
   CHECK_EQ(refused, 2);
+}
+
+TEST(several_nodes_are_refused_with_the_reason) {
+  const auto a = grid2d(12, 12);
   auto nodes = system_spec(4, 1);
   nodes.node_size = 2;
   CHECK_THROWS(Unsupported, make_system<double>(a.view(), {}, {}, nodes));
+}
+
+TEST(small_levels_are_those_of_all_pes_together) {
+  const auto a = grid2d(120, 110);
+  const auto levels = [&](int pes) {
+    const auto system = make_system<double>(a.view(), slabs(a.n(), pes), {}, system_spec(pes, 1));
+    return system->plan().levels;
+  };
+  const auto of_one = levels(1), of_eight = levels(8);
+  CHECK_EQ(of_one.size(), of_eight.size());
+  CHECK(of_eight.back().inverted);
 }

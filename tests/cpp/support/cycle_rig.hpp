@@ -22,6 +22,8 @@ struct LevelsHeap {
   static constexpr std::size_t kMost = 4;
   std::array<Symmetric<Flag>, kMost> flags;
   std::array<std::array<Symmetric<float>, 2>, kMost> scratch;
+  Symmetric<Flag> gather_flags;
+  Symmetric<float> gathered;
 
   LevelsHeap() = default;
   // `length`: rows and ghosts of a PE, at most.
@@ -30,6 +32,9 @@ struct LevelsHeap {
       f = layout.reserve<Flag>(static_cast<std::size_t>(arrival_flag_count(pes, blocks, 1)));
     for (auto& level : scratch)
       for (auto& s : level) s = layout.reserve<float>(length);
+    gather_flags =
+        layout.reserve<Flag>(static_cast<std::size_t>(arrival_flag_count(pes, blocks, 1)));
+    gathered = layout.reserve<float>(length);
   }
 };
 
@@ -48,23 +53,25 @@ class RigCycle {
         owner[at(row)] = static_cast<std::int32_t>(pe);
     const auto h = multigrid::make_hierarchy(a.view(), owner, {}, options);
     const int pes = static_cast<int>(plan.local.size());
+    const OwnPes own{0, pes, pes};
+    gathered_ = h.gathered;
+    LevelPlan fine =
+        plan_of_first_level(h, plan, make_block_plans(plan, blocks, Awaited::everybody), 0);
     for (std::size_t l = 0; l < h.levels.size(); ++l) {
+      if (l > 0) {
+        LevelPlan coarse = plan_of_level(h, l, own, blocks);
+        made_.back().add(plan_of_transfers(h, l - 1, fine, coarse, own));
+        fine = std::move(coarse);
+      }
       Level& level = made_.emplace_back();
-      level.plan = l == 0 ? plan_of_first_level(h, plan) : plan_of_level(h, l, pes);
-      level.blocks = make_block_plans(level.plan, blocks, Awaited::everybody);
+      level.plan = fine.plan;
+      level.blocks = fine.blocks;
       level.lambda = h.levels[l].lambda;
       level.solves = l + 1 == h.levels.size() && !h.inverse.empty();
       level.parts.resize(at(pes));
       for (std::size_t pe = 0; pe < at(pes); ++pe)
         level.parts[pe].matrix = rows_of(level.plan.local[pe]);
     }
-    for (std::size_t l = 0; l + 1 < made_.size(); ++l)
-      for (std::size_t pe = 0; pe < at(pes); ++pe) {
-        const auto &fine = made_[l].plan.local[pe], &coarse = made_[l + 1].plan.local[pe];
-        const auto& p = h.levels[l].prolongator;
-        made_[l].parts[pe].up = rows_of(own_rows_of(p, fine, coarse));
-        made_[l].parts[pe].down = rows_of(own_rows_of(transpose(p), coarse, fine));
-      }
     for (std::size_t pe = 0; pe < at(pes); ++pe)
       for (const std::int32_t row : plan.local[pe].global_row)
         scale_[pe].push_back(h.scale[at(row)]);
@@ -73,6 +80,8 @@ class RigCycle {
   RigCycle& operator=(const RigCycle&) = delete;
 
   std::size_t levels() const { return made_.size(); }
+  // The first level that all PEs have whole; 0: none.
+  std::size_t gathered() const { return gathered_; }
 
   // What the kernel of a PE is given.
   const CycleArgs<Matrix>* place(std::size_t pe, const LevelsHeap& heap, std::byte* base) {
@@ -87,6 +96,12 @@ class RigCycle {
       for (Part& part : level.parts)
         for (auto& share : part.shares) share.board.await_local_count = share.board.await_count = 0;
   }
+  // Of the exchange by which a level is gathered.
+  void forget_gathering() {
+    for (Level& level : made_)
+      for (Part& part : level.parts)
+        for (auto& board : part.boards) board.await_count = 0;
+  }
 
  private:
   struct Rows {
@@ -100,15 +115,33 @@ class RigCycle {
     std::vector<BlockShare<Single>> shares;
     std::vector<TransferShare<Single>> ups, downs;
     std::array<std::vector<float>, 3> vectors;
+    std::vector<ArrivalBoard> boards;
   };
   struct Level {
     HaloPlan<float> plan;
-    Plans blocks;
+    Plans blocks, restriction_blocks;
     std::vector<Part> parts;
     double lambda = 1.0;
     bool solves = false;
+
+    void add(TransferPlan transfers) {
+      for (std::size_t pe = 0; pe < parts.size(); ++pe) {
+        parts[pe].up = rows_of(std::move(transfers.prolongation.local[pe]));
+        parts[pe].down = rows_of(std::move(transfers.restriction.local[pe]));
+      }
+      restriction_blocks = std::move(transfers.restriction_blocks);
+    }
   };
 
+  static ArrivalBoard board_of(const BlockPlan& plan, Flag* flags) {
+    return {flags,
+            plan.notify.data(),
+            plan.await.data(),
+            plan.await_local.data(),
+            static_cast<std::int32_t>(plan.notify.size()),
+            static_cast<std::int32_t>(plan.await.size()),
+            static_cast<std::int32_t>(plan.await_local.size())};
+  }
   static Rows rows_of(LocalSystem<float> local) {
     Rows rows;
     rows.row_ptr.assign(local.row_ptr.begin(), local.row_ptr.end());
@@ -123,21 +156,19 @@ class RigCycle {
     const auto& local = level.plan.local[pe];
     for (std::size_t b = 0; b < level.blocks[pe].size(); ++b) {
       const BlockPlan& plan = level.blocks[pe][b];
-      BlockShare<Single> share{
-          part.matrix.format(), part.matrix.range(plan.interior), part.matrix.range(plan.boundary),
-          ArrivalBoard{heap.flags[l].at(base), plan.notify.data(), plan.await.data(),
-                       plan.await_local.data(), static_cast<std::int32_t>(plan.notify.size()),
-                       static_cast<std::int32_t>(plan.await.size()),
-                       static_cast<std::int32_t>(plan.await_local.size())}};
+      BlockShare<Single> share{part.matrix.format(), part.matrix.range(plan.interior),
+                               part.matrix.range(plan.boundary),
+                               board_of(plan, heap.flags[l].at(base))};
       share.remote_end = plan.boundary.end;
       share.send_shift = local.interior;
       part.shares.push_back(share);
       if (l + 1 == made_.size()) continue;
-      const BlockPlan& below = made_[l + 1].blocks[pe][b];
+      const BlockPlan& below = level.restriction_blocks[pe][b];
       part.ups.push_back(
           {part.up.format(), part.up.range(plan.interior), part.up.range(plan.boundary)});
       part.downs.push_back(
           {part.down.format(), part.down.range(below.interior), part.down.range(below.boundary)});
+      if (l + 1 == gathered_) part.boards.push_back(board_of(below, heap.gather_flags.at(base)));
     }
     for (auto& vector : part.vectors) vector.assign(at(local.rows()) + 1, 0.0F);
     CycleLevel<Single> made;
@@ -152,11 +183,15 @@ class RigCycle {
     made.restriction = part.downs.data();
     made.prolongation = part.ups.data();
     made.solves = level.solves;
+    if (l + 1 == gathered_)
+      made.gathering = {heap.gathered.at(base), part.down.local.global_row.data(),
+                        part.boards.data()};
     set_steps(made, level.lambda);
     return made;
   }
 
   std::vector<Level> made_;
+  std::size_t gathered_ = 0;
   std::vector<CycleArgs<Matrix>> args_;
   std::vector<std::vector<CycleLevel<Single>>> levels_;
   std::vector<std::vector<double>> scale_;

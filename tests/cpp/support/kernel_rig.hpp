@@ -116,7 +116,7 @@ class Rig {
       data(pe).args.cycle = cycle_->place(static_cast<std::size_t>(pe), levels_, heaps_->base(pe));
     return cycle_->levels();
   }
-  void forget_cycle_partners() { cycle_->forget_partners(); }
+  RigCycle& cycle() { return *cycle_; }
 
   SolveParams params;
   bool prefetch = false;
