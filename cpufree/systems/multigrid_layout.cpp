@@ -151,12 +151,12 @@ LevelPlan plan_of_level(const Hierarchy& hierarchy, std::size_t level, const Own
   const SparseMatrix full =
       inverted ? full_matrix(hierarchy.inverse, of.matrix.rows()) : SparseMatrix();
   const SparseMatrix& matrix = inverted ? full : of.matrix;
-  const auto order = by_length(of.matrix, hierarchy.levels[level - 1].prolongator);
   LevelPlan made;
-  if (hierarchy.is_whole(level)) {  // of one PE, for each of them
+  if (hierarchy.is_whole(level)) {  // of one PE, for each of them; what is gathered has its order
     const std::vector<std::int32_t> one(of.owner.size(), 0);
-    made.plan.local.assign(at(own.here), plan_in_single(matrix, one, order, 1).local.front());
+    made.plan.local.assign(at(own.here), plan_in_single(matrix, one, {}, 1).local.front());
   } else {
+    const auto order = by_length(of.matrix, hierarchy.levels[level - 1].prolongator);
     made.plan = plan_in_single(matrix, of.owner, order, own.all);
   }
   for (const auto& local : made.plan.local)
