@@ -48,18 +48,6 @@ std::vector<std::int32_t> numbers_in(const LocalSystem<float>& local, std::int32
   return number;
 }
 
-SparseMatrix full_matrix(const std::vector<double>& values, std::int32_t n) {
-  SparseMatrix full;
-  full.columns = n;
-  full.row_ptr.resize(at(n) + 1);
-  for (std::int32_t i = 0; i <= n; ++i) full.row_ptr[at(i)] = std::int64_t{i} * n;
-  full.col.resize(values.size());
-  for (std::size_t k = 0; k < values.size(); ++k)
-    full.col[k] = static_cast<std::int32_t>(k % at(n));
-  full.val.assign(values.begin(), values.end());
-  return full;
-}
-
 // Rows of a level, the long ones of each window first; a row of the restriction to the level counts
 // as well as one of its matrix.
 std::vector<std::int32_t> by_length(const SparseMatrix& matrix, const SparseMatrix& prolongator) {
@@ -109,6 +97,19 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors) {
         "rows, choose another");
 }
 
+SparseMatrix inverse_of(const Hierarchy& hierarchy) {
+  const std::int32_t n = hierarchy.levels.back().matrix.rows();
+  SparseMatrix full;
+  full.columns = n;
+  full.row_ptr.resize(at(n) + 1);
+  for (std::int32_t i = 0; i <= n; ++i) full.row_ptr[at(i)] = std::int64_t{i} * n;
+  full.col.resize(hierarchy.inverse.size());
+  for (std::size_t k = 0; k < full.col.size(); ++k)
+    full.col[k] = static_cast<std::int32_t>(k % at(n));
+  full.val.assign(hierarchy.inverse.begin(), hierarchy.inverse.end());
+  return full;
+}
+
 std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
   std::vector<LevelReport> reports;
   for (const multigrid::Level& level : hierarchy.levels) {
@@ -148,8 +149,7 @@ LevelPlan plan_of_level(const Hierarchy& hierarchy, std::size_t level, const Own
                         int blocks) {
   const multigrid::Level& of = hierarchy.levels[level];
   const bool inverted = level + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
-  const SparseMatrix full =
-      inverted ? full_matrix(hierarchy.inverse, of.matrix.rows()) : SparseMatrix();
+  const SparseMatrix full = inverted ? inverse_of(hierarchy) : SparseMatrix();
   const SparseMatrix& matrix = inverted ? full : of.matrix;
   LevelPlan made;
   if (hierarchy.is_whole(level)) {  // of one PE, for each of them; what is gathered has its order

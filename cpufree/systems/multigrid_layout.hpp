@@ -17,6 +17,9 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors);
 // Without the bytes.
 std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
 
+// The inverse of the last level, which has one, as a matrix.
+multigrid::SparseMatrix inverse_of(const multigrid::Hierarchy& hierarchy);
+
 using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
 
 // A level as the PEs of this process have it.

@@ -1,8 +1,10 @@
 #include "cpufree/systems/cpu/multigrid.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/row_values.hpp"
 
 namespace cpufree {
 
@@ -16,6 +18,24 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
     const std::size_t pe = at(k) / blocks;
     f(of(parts[pe])[at(k) % blocks], pe);
   });
+}
+
+// Writes the values of a matrix into a share of `rows` of it, which has its pattern.
+void take_values(const multigrid::SparseMatrix& matrix, const std::vector<std::int32_t>& rows,
+                 const LocalSystem<float>& columns, CpuShare<float>& share) {
+  const CsrView<double> view{matrix.rows(), matrix.row_ptr, matrix.col, matrix.val};
+  std::size_t slice = 0;
+  constexpr std::int32_t kWidth = CpuShare<float>::kWidth;
+  for (const RowRange range : {share.plan.interior, share.plan.boundary})
+    for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice) {
+      std::array<RowValues<double>, at(kWidth)> values;
+      for (std::int32_t l = 0; l < std::min(kWidth, range.end - first); ++l)
+        values[at(l)] = {view, rows[at(first + l)]};
+      each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
+        share.slices.val[place] =
+            static_cast<float>(values[at(l)].at_column(columns.name_of(column)));
+      });
+    }
 }
 
 }  // namespace
@@ -39,8 +59,61 @@ CpuMultigrid<T>::CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own,
     hierarchy.levels[l - 1].prolongator = {};
     fine = std::move(coarse);
   }
-  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
   levels_.back().solves = !hierarchy.inverse.empty();
+  finish(std::move(hierarchy));
+}
+
+template <class T>
+void CpuMultigrid<T>::finish(multigrid::Hierarchy hierarchy) {
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
+  coarsenings_ = std::move(hierarchy.coarsenings);
+}
+
+template <class T>
+bool CpuMultigrid<T>::same_patterns(const multigrid::Hierarchy& hierarchy) const {
+  const auto others = report_of(hierarchy);
+  return std::ranges::equal(reports_, others, [](const LevelReport& a, const LevelReport& b) {
+    return a.rows == b.rows && a.nonzeros == b.nonzeros && a.inverted == b.inverted &&
+           a.transfer_nonzeros == b.transfer_nonzeros;
+  });
+}
+
+template <class T>
+bool CpuMultigrid<T>::rewrite(multigrid::Hierarchy hierarchy, const SharesOfA& of_a) {
+  if (!same_patterns(hierarchy)) return false;
+  fill_first_level(hierarchy.scale, of_a);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    auto& parts = levels_[l].parts;
+    if (l > 0) {
+      const bool solves = levels_[l].solves;
+      const multigrid::SparseMatrix inverse =
+          solves ? inverse_of(hierarchy) : multigrid::SparseMatrix();
+      const auto& matrix = solves ? inverse : hierarchy.levels[l].matrix;
+      for_shares(
+          parts, [](Part& part) -> auto& { return part.shares; },
+          [&](CpuShare<float>& share, std::size_t pe) {
+            take_values(matrix, parts[pe].local.global_row, parts[pe].local, share);
+          });
+    }
+    if (l + 1 == levels_.size()) continue;
+    const auto& up = hierarchy.levels[l].prolongator;
+    const auto down = transpose(up);
+    const auto& below = levels_[l + 1].parts;
+    for_shares(
+        parts, [](Part& part) -> auto& { return part.prolongation; },
+        [&](CpuShare<float>& share, std::size_t pe) {
+          take_values(up, parts[pe].local.global_row, below[pe].local, share);
+        });
+    for_shares(
+        parts, [](Part& part) -> auto& { return part.restriction; },
+        [&](CpuShare<float>& share, std::size_t pe) {
+          const bool gathers = l + 1 == gathered_;
+          take_values(down, gathers ? parts[pe].gathers : below[pe].local.global_row,
+                      parts[pe].local, share);
+        });
+  }
+  finish(std::move(hierarchy));
+  return true;
 }
 
 // Leaves the plan without its entries. `of_a`: for the first level, whose values are not written.

@@ -11,6 +11,12 @@ namespace {
 // Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
 // that this costs what it saves in waiting for more.
 constexpr std::int32_t kGathered = 1000;
+
+multigrid::Options multigrid_options() {
+  multigrid::Options options;
+  options.gathered = kGathered;
+  return options;
+}
 }  // namespace
 
 // Made anew from the rows of each PE of this process: own(k).
@@ -64,18 +70,29 @@ void CpuSystem<T>::show_factors() {
 // `plan` has all PEs. Every process makes the same hierarchy.
 template <class T>
 multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
-                                                  const HaloPlan<T>& plan) const {
+                                                  const HaloPlan<T>& plan) {
   if (nodes_.count() > 1)
     throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
-  std::vector<std::int32_t> owner(at(matrix.n)), order;
+  row_owner_.resize(at(matrix.n));
+  std::vector<std::int32_t> order;
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
     for (const std::int32_t row : plan.local[pe].global_row) {
-      owner[at(row)] = static_cast<std::int32_t>(pe);
+      row_owner_[at(row)] = static_cast<std::int32_t>(pe);
       order.push_back(row);
     }
-  multigrid::Options options;
-  options.gathered = kGathered;
-  return multigrid::make_hierarchy(matrix, owner, order, options);
+  return multigrid::make_hierarchy(matrix, row_owner_, order, multigrid_options(),
+                                   factor_spec_.near.get());
+}
+
+// New numbers for multigrid, once those of the matrix have been written. False: they have other
+// patterns.
+template <class T>
+bool CpuSystem<T>::update_multigrid(const CsrView<T>& matrix) {
+  auto hierarchy = multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
+                                               multigrid_options(), factor_spec_.near.get());
+  if (!multigrid_->rewrite(std::move(hierarchy), shares_of_pes())) return false;
+  multigrid_->show(heap_, *heaps_, own_);
+  return true;
 }
 
 template <class T>
@@ -105,7 +122,8 @@ void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloP
 
 #define CPUFREE_MULTIGRID(T)                                                              \
   template multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>&,           \
-                                                             const HaloPlan<T>&) const;   \
+                                                             const HaloPlan<T>&);         \
+  template bool CpuSystem<T>::update_multigrid(const CsrView<T>&);                        \
   template std::vector<std::span<const CpuShare<T>>> CpuSystem<T>::shares_of_pes() const; \
   template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&, \
                                                 std::size_t);

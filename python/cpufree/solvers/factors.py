@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cpufree import options as schema
 from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
 SET_UP = ("block_jacobi", "fsai", "amg")
@@ -27,8 +29,14 @@ class PreconditionerChoice:
     pc: str = "jacobi"
     level: int = 1
     block: int | str = "auto"
+    modes: ModesGiven = field(default_factory=ModesGiven)
 
     def __post_init__(self) -> None:
+        if self.pc != "amg" and not self.modes.nothing:
+            raise InvalidInputError(
+                "near_nullspace, coordinates and unknowns are for pc='amg': leave them out, or "
+                "name it"
+            )
         choices.valid(schema.PC, self.pc)
         choices.valid(schema.PC_LEVEL, self.level)
         choices.valid(schema.PC_BLOCK, self.block)
@@ -39,7 +47,8 @@ class PreconditionerChoice:
         if self.pc not in SET_UP:
             return {}
         block = 0 if self.block == "auto" else int(self.block)
-        return {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
+        tuning = {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
+        return {**tuning, "modes": self.modes} if self.pc == "amg" else tuning
 
     def of_solve(self, pc: str | None) -> str:
         """Return the preconditioner of a solve, which may be another one that needs no set-up."""
@@ -52,6 +61,23 @@ class PreconditionerChoice:
                 f"Solver(A, pc={pc!r})"
             )
         return pc
+
+
+def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to be set up in a form that processes can compare."""
+    return {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
+
+
+def with_modes(tuning: Mapping[str, Any], A: CsrMatrix) -> tuple[dict[str, Any], Modes | None]:
+    """Return what the core is to set up of A, and what its levels represent but the constant."""
+    made = dict(tuning)
+    given = made.pop("modes", None)
+    modes = None if given is None else given.of(A)
+    if modes is not None:
+        made["near_nullspace"] = modes.vectors
+        if modes.node is not None:
+            made["node"] = modes.node
+    return made, modes
 
 
 HIERARCHY_BYTES = 120.0

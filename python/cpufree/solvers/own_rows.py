@@ -124,7 +124,7 @@ def _make_system(plan: SlabPlan, where: Placement) -> System:
         where.blocks,
         where.engine,
         where.own_devices,
-        dict(where.tuning),
+        {k: v for k, v in where.tuning.items() if k != "modes"},  # amg is refused there
         where.team,
     )
     return system
