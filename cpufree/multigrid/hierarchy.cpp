@@ -109,9 +109,11 @@ class Setup {
     const Groups rows = rows_by_group(near_.node, near_.nodes);
     const SparseMatrix a = node_matrix(fine().matrix, near_.node, rows);
     const Strength strong(a, theta_);
+    // Bricks have 26 neighbours: aggregates of a few nodes, with six columns each, would be many.
+    const auto degree = static_cast<std::int32_t>(a.nonzeros() / std::max(1, a.rows()));
     return {{},
             aggregate(strong_graph(a, of_nodes(owners(), rows), strong), a,
-                      order_of_nodes(order, near_))};
+                      order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2))};
   }
   Tentative tentative(const Aggregates& of) {
     std::vector<std::int32_t> of_row = of.of_row;

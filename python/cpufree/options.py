@@ -115,7 +115,7 @@ METHOD = Option(
 PC = Option(
     "pc", "choice", "jacobi", "Preconditioner.",
     "preconditioner ([which when](methods.md#preconditioners))",
-    choices=("jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
+    choices=("auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
     noun="preconditioner pc",
 )  # fmt: skip
 PC_LEVEL = Option(

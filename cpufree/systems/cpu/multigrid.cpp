@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/row_values.hpp"
 
 namespace cpufree {
 
@@ -23,17 +22,20 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
 // Writes the values of a matrix into a share of `rows` of it, which has its pattern.
 void take_values(const multigrid::SparseMatrix& matrix, const std::vector<std::int32_t>& rows,
                  const LocalSystem<float>& columns, CpuShare<float>& share) {
-  const CsrView<double> view{matrix.rows(), matrix.row_ptr, matrix.col, matrix.val};
   std::size_t slice = 0;
   constexpr std::int32_t kWidth = CpuShare<float>::kWidth;
+  // Of each row of a slice; where the row has no entry, they are of another one and not asked for.
+  std::array<std::vector<float>, at(kWidth)> of_column;
+  for (auto& values : of_column) values.resize(at(matrix.columns));
   for (const RowRange range : {share.plan.interior, share.plan.boundary})
     for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice) {
-      std::array<RowValues<double>, at(kWidth)> values;
-      for (std::int32_t l = 0; l < std::min(kWidth, range.end - first); ++l)
-        values[at(l)] = {view, rows[at(first + l)]};
+      for (std::int32_t l = 0; l < std::min(kWidth, range.end - first); ++l) {
+        const std::int32_t row = rows[at(first + l)];
+        for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
+          of_column[at(l)][at(matrix.col[at(k)])] = static_cast<float>(matrix.val[at(k)]);
+      }
       each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
-        share.slices.val[place] =
-            static_cast<float>(values[at(l)].at_column(columns.name_of(column)));
+        share.slices.val[place] = of_column[at(l)][at(columns.name_of(column))];
       });
     }
 }

@@ -237,7 +237,7 @@ class MatrixOnPes:
         It is one of the same kind, unless engine and GPUs are left open and the iterations until
         now have another one give the answers sooner.
         """
-        keep = not (anew and self.layout.placement.tuning.get("pc") == "amg")
+        keep = not (anew and self.layout.plan.get("levels"))
         layout = relaid(self.layout, prepared, laps) if keep else None
         if layout is not None:
             return layout

@@ -87,7 +87,7 @@ def cg(
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+    pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
     {nullspace, near_nullspace, coordinates, unknowns, pc_level, pc_block, method, engine, gpus}
     {pes, blocks, partition, partition_cache}

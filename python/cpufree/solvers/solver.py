@@ -122,10 +122,10 @@ class Solver:
         _call: OneCall | None = None,
     ) -> None:
         modes = ModesGiven(near_nullspace, coordinates, unknowns)
-        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes)
+        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
+        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.goal)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
-        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
         options = SetupOptions(
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace
         )
@@ -294,7 +294,7 @@ class Solver:
         Parameters
         ----------
         {b, x0, rtol, atol, maxiter, method}
-        pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+        pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
             Preconditioner; default that of the Solver. Block_jacobi, fsai and amg only where the
             Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
@@ -336,7 +336,7 @@ class Solver:
             "atol": atol,
             "maxiter": maxiter,
             "method": method,
-            "pc": self._pc.of_solve(pc),
+            "pc": self._pc.of_solve(pc, self._matrix.layout.plan),
             "time_limit": time_limit,
             "wait_limit": wait_limit,
             "replace_every": replace_every,

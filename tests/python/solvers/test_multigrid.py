@@ -238,3 +238,30 @@ def test_the_command_line_solves_with_it_and_shows_its_levels(run: Run, tmp_path
     shown = json.loads(report.read_text())["multigrid"]
     assert shown["levels"] == levels
     assert 1.0 < shown["complexity"] < 1.6
+
+
+def test_auto_takes_multigrid_where_jacobi_needs_thousands_of_iterations() -> None:
+    large = generate("poisson2d", nx=400, ny=400)
+    b = np.random.default_rng(2).standard_normal(large.shape[0])
+    result = cpufree.solve(large, b, pc="auto", rtol=1e-8, engine="cpu_threads")
+    assert result.pc == "amg"
+    assert result.converged
+    assert "with jacobi are expected" in result.why
+
+
+def test_auto_takes_jacobi_for_few_iterations_and_says_why() -> None:
+    near = (A + 10.0 * sp.identity(4200)).tocsr()
+    result = cpufree.solve(near, B, pc="auto", rtol=1e-8, engine="cpu_threads")
+    assert result.pc == "jacobi"
+    assert "jacobi: " in result.why
+    assert np.array_equal(result.x, cpufree.solve(near, B, rtol=1e-8, engine="cpu_threads").x)
+
+
+def test_auto_weighs_the_set_up_against_all_solves() -> None:
+    system = generate("poisson2d", nx=120, ny=120)
+    with Solver(system, pc="auto", engine="cpu_threads") as once:
+        few = once.solve(np.ones(14400))
+    with Solver(system, pc="auto", engine="cpu_threads", solves=1000) as often:
+        many = often.solve(np.ones(14400))
+        assert often.solve(np.ones(14400), pc="jacobi").pc == "jacobi"
+    assert (few.pc, many.pc) == ("jacobi", "amg")
