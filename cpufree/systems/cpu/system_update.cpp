@@ -20,8 +20,8 @@ DiagonalFacts CpuSystem<T>::rewrite(const CsrView<T>& matrix, Pe& pe, Share& sha
       std::array<RowValues<T>, at(kWidth)> values;
       for (std::int32_t l = 0; l < rows; ++l)
         values[at(l)] = {matrix, local.global_row[at(first + l)]};
-      rewrite_slice(share.slices, slice, [&](int l, std::int32_t column) {
-        return values[at(l)].at_column(local.name_of(column));
+      each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
+        share.slices.val[place] = values[at(l)].at_column(local.name_of(column));
       });
       invert_diagonal(pe, share, slice, first, rows, facts);
     }
@@ -35,7 +35,6 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   require_update(matrix, rows_, report_);
-  if (multigrid_) return false;  // its pattern may change with the values
   usable_ = false;
   std::vector<DiagonalFacts> found(pes_.size() * at(blocks_));
   in_parallel(static_cast<int>(found.size()), [&](int k) {
@@ -45,6 +44,7 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   take_diagonals(found);
   make_factors([&](std::size_t k) { return own_rows_of(matrix, pes_[k].local.global_row); });
   show_factors();
+  if (multigrid_ && !update_multigrid(matrix)) return false;
   usable_ = true;
   return true;
 }
