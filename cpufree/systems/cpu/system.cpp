@@ -167,7 +167,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
     Pe& pe = pes_[at(k / blocks_)];
     Share& share = pe.shares[at(k % blocks_)];
     DiagonalFacts facts;
-    share.make(plan.local[at(k / blocks_)],
+    share.make(plan.local[at(k / blocks_)], Indices::wide,
                [&](std::size_t slice, std::int32_t row, std::int32_t rows) {
                  invert_diagonal(pe, share, slice, row, rows, facts);
                });
