@@ -16,7 +16,7 @@ from cpufree.model.samples import read_samples
 from cpufree.model.use import single
 from tools import headlines
 from tools.page_tables import Tables, markdown
-from tools.results import dace, programs
+from tools.results import choices, dace, programs
 from tools.results import solver_tables as cg
 from tools.results.records import (
     FOLDER,
@@ -246,10 +246,8 @@ PAGES: dict[Path, Tables] = {
             f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
         ),
     },
-    ROOT / "docs/dace.md": lambda: {
-        "programs of ranks": dace.programs(),
-        "puts of columns": dace.puts(),
-    },
+    ROOT / "docs/benchmarking.md": choices.pages,
+    ROOT / "docs/dace.md": dace.pages,
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
         "one way, two H100": one_way(*TWO, TWO_WAYS),

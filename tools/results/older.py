@@ -31,17 +31,27 @@ def declared(record: list[Line]) -> list[Line]:
         return record
     of: dict[str, Callable[[list[Line]], Iterator[Line]]] = {
         "cpu": _cpu, "builds": _builds, "kernels": _kernels, "dace": _dace, "programs": _programs,
+        "choices": _choices,
     }  # fmt: skip
-    return [{"kind": "header", **head}, *of[_kind(record)](record)]
+    return [{**head, "kind": "header"}, *of[_kind(record)](record)]
 
 
 def _kind(record: list[Line]) -> str:
     head = record[0]
+    if head.get("kind") == "choice":
+        return "choices"
     known = {"trees": "builds", "kernels": "kernels", "large": "cpu"}
     for key, kind in known.items():
         if key in head:
             return kind
     return "dace" if head["kind"] == "header" else "programs"
+
+
+def _choices(record: list[Line]) -> Iterator[Line]:
+    for line in record:
+        if line["kind"] == "choice" and line["round"] and line["converged"]:  # round 0 warms up
+            kept = {key: line[key] for key in ("seconds", "engine", "pes", "method", "why")}
+            yield _measured(line["case"], line["choice"], line["round"] - 1, **kept)
 
 
 def _measured(case: str, contender: str, number: int = 0, **more: Any) -> Line:
