@@ -14,9 +14,9 @@ from cpufree.machine.communication import Communication, load_published
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
-from tools import headlines
+from tools import headlines, method_table
 from tools.page_tables import Tables, markdown
-from tools.results import choices, dace, programs
+from tools.results import choices, dace, programs, small_studies
 from tools.results import solver_tables as cg
 from tools.results.records import (
     FOLDER,
@@ -248,6 +248,11 @@ PAGES: dict[Path, Tables] = {
     },
     ROOT / "docs/benchmarking.md": choices.pages,
     ROOT / "docs/dace.md": dace.pages,
+    ROOT / "docs/gpus.md": small_studies.expected,
+    ROOT / "docs/methods.md": lambda: {
+        **method_table.tables(),
+        "preconditioners": small_studies.preconditioners(),
+    },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
         "one way, two H100": one_way(*TWO, TWO_WAYS),

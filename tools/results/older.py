@@ -32,6 +32,7 @@ def declared(record: list[Line]) -> list[Line]:
     of: dict[str, Callable[[list[Line]], Iterator[Line]]] = {
         "cpu": _cpu, "builds": _builds, "kernels": _kernels, "dace": _dace, "programs": _programs,
         "choices": _choices,
+        "preconditioners": _preconditioners, "expected": _expected,
     }  # fmt: skip
     return [{**head, "kind": "header"}, *of[_kind(record)](record)]
 
@@ -41,6 +42,7 @@ def _kind(record: list[Line]) -> str:
     if head.get("kind") == "choice":
         return "choices"
     known = {"trees": "builds", "kernels": "kernels", "large": "cpu"}
+    known |= {"results": "preconditioners", "lines": "expected"}
     for key, kind in known.items():
         if key in head:
             return kind
@@ -68,6 +70,24 @@ def _kernels(record: list[Line]) -> Iterator[Line]:
     for one in record[0]["kernels"]:
         case = f"{one['method']}, {one['pc']}, {one['for']}"
         yield _measured(case, "NVRTC", seconds=one["seconds"], bytes=one["bytes"])
+
+
+def _preconditioners(record: list[Line]) -> Iterator[Line]:
+    for system in record[0]["results"]:
+        case = system["name"]
+        yield {"kind": "problem", "case": case, "rows": system["rows"], "nnz": system["nnz"]}
+        for pc, found in system.items():
+            for number, seconds in enumerate(found["seconds"] if isinstance(found, dict) else ()):
+                count = found["iterations"]
+                yield _measured(case, pc, number, seconds=seconds, iterations=count)
+
+
+def _expected(record: list[Line]) -> Iterator[Line]:
+    names = {"iterations": "taken", "expected": "expected", "by_rows": "by rows"}
+    for line in record[0]["lines"]:
+        if line["reason"] == "CONVERGED_RTOL":
+            for key, who in names.items():
+                yield _measured(line["matrix"], who, iterations=line[key])
 
 
 def _cpu(record: list[Line]) -> Iterator[Line]:
