@@ -116,6 +116,12 @@ def test_values_of_an_axis_with_names_are_those_names() -> None:
         bench.chosen({"grid": ["lrge"]}, on_gpus=False, quick=False)
 
 
+@pytest.mark.parametrize("name", ["case", "round", "name"])
+def test_an_axis_is_not_called_as_what_the_record_has(name: str) -> None:
+    with pytest.raises(ValueError, match=f"an axis cannot be called {name}"):
+        Watched(axes={name: (1, 2)})
+
+
 def test_numbers_may_be_given_with_commas_and_others_are_refused() -> None:
     bench = Watched().bench
     chosen = bench.chosen({"size": ["3,4", "10"]}, on_gpus=False, quick=False)
