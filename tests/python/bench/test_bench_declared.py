@@ -171,6 +171,19 @@ def test_a_file_runs_by_the_command_line(
     assert ended.out.splitlines()[2].split() == ["count", "5", "sum", "1e-05", "1e-05–1e-05"]
 
 
+def test_a_report_of_its_record_names_the_command_that_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.jsonl"
+    run(Watched(), out)
+    capsys.readouterr()
+    ended = runner(capsys, monkeypatch)("bench", "report", out)
+    assert ended.code == 3
+    assert "but of watched: its own command shows them by --show a.jsonl" in ended.err
+    assert main(Watched().bench, "about", ["--show", str(out)]) == 0
+    assert "theirs over ours: 2.00" in capsys.readouterr().out
+
+
 def test_a_file_without_a_declaration_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
