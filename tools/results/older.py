@@ -52,8 +52,11 @@ def _kind(record: list[Line]) -> str:
 def _choices(record: list[Line]) -> Iterator[Line]:
     for line in record:
         if line["kind"] == "choice" and line["round"] and line["converged"]:  # round 0 warms up
-            kept = {key: line[key] for key in ("seconds", "engine", "pes", "method", "why")}
-            yield _measured(line["case"], line["choice"], line["round"] - 1, **kept)
+            kept = ("seconds", "iterations", "engine", "pes", "method", "why")
+            yield {"kind": "problem", **{key: line[key] for key in ("case", "rows", "nnz")}}
+            yield _measured(
+                line["case"], line["choice"], line["round"] - 1, **{k: line[k] for k in kept}
+            )
 
 
 def _measured(case: str, contender: str, number: int = 0, **more: Any) -> Line:
