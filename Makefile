@@ -101,6 +101,7 @@ lint-layers: install $(VENV)/.dependencies
 	python tools/check_classes.py
 	python tools/machine_header.py --check
 	python -m tools.results --check
+	python -m tools.example_pages --check
 # COMMITS=N: only the headers that the last N commits have changed.
 lint-headers: $(VENV)/.dependencies
 	python tools/check_headers.py --jobs $(JOBS) $(if $(COMMITS),--commits $(COMMITS))

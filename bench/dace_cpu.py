@@ -63,7 +63,7 @@ def under_mpi(name: str, points: int, steps: int) -> None:
     from dace.transformation.dataflow import MapFusionVertical
     from mpi4py import MPI
 
-    from cpufree.dace.frontend import _without_limits
+    from cpufree.dace.graph.frontend import _without_limits
 
     comm, module = MPI.COMM_WORLD, sample(name)
     with _without_limits():

@@ -33,7 +33,7 @@ def graph_of(program: Any, folder: Path) -> Any:
     import dace
     from dace.transformation.dataflow import MapFusionVertical
 
-    from cpufree.dace.frontend import _without_limits
+    from cpufree.dace.graph.frontend import _without_limits
 
     dace.Config.set("compiler", "cuda", "cuda_arch", value="90")
     dace.Config.set("compiler", "cuda", "default_block_size", value="64,8,1")

@@ -1,8 +1,9 @@
 """What operations on words cost between copies of a stream: copies from one GPU to another.
 
-A copy engine as a NIC waits for a word, copies, and writes words (cpufree/nics/copy_engine). Here
-copies are queued behind a gate, with such operations between them, on one stream or four; the time
-of a copy is that of all over their number. Needs CuPy and two GPUs that reach one another.
+A copy engine as a NIC waits for a word, copies, and writes words
+(cpufree/triggered/nics/copy_engine). Here copies are queued behind a gate, with such operations
+between them, on one stream or four; the time of a copy is that of all over their number. Needs CuPy
+and two GPUs that reach one another.
 """
 
 import ctypes

@@ -23,13 +23,13 @@ set(cpu_folder cpufree/systems/cpu)
 # In two files, which compile side by side.
 set(cpu_usual_sources ${cpu_folder}/usual_float_kernel.cpp ${cpu_folder}/usual_double_kernel.cpp)
 set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/columns_kernel.cpp
-  cpufree/systems/stencil/cpu_stencil_kernel.cpp)
+  cpufree/stencils/cpu/cpu_stencil_kernel.cpp)
 set(cpu_rare_sources ${cpu_folder}/remote_kernel.cpp ${cpu_folder}/study_kernel.cpp)
 set_source_files_properties(${cpu_usual_sources} ${cpu_folder}/other_kernel.cpp ${cpu_rare_sources}
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_solvers}")
 set_source_files_properties(${cpu_folder}/columns_kernel.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_columns}")
-set_source_files_properties(cpufree/systems/stencil/cpu_stencil_kernel.cpp
+set_source_files_properties(cpufree/stencils/cpu/cpu_stencil_kernel.cpp
   PROPERTIES COMPILE_OPTIONS "${cpu_flags_stencils}")
 
 # The flags of a level, as a file that kernels include (kernel_table.hpp).

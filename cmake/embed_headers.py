@@ -38,8 +38,8 @@ ROOTS = (
     "cpufree/stencils/registers_3d.hpp",
     "cpufree/stencils/time_tiles.hpp",
     "cpufree/systems/gpu/kernels/vector_entries.cuh",
-    "cpufree/systems/probes/gpu/reading.cuh",
-    "cpufree/systems/probes/gpu/tiles.cuh",
+    "cpufree/probes/gpu/reading.cuh",
+    "cpufree/probes/gpu/tiles.cuh",
 )
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.M)
 PIECE = 12_000  # characters of a literal: compilers take 65 536 and no more

@@ -1,9 +1,9 @@
 # Triggered operations on GPUs, as an extension of its own: cpufree._triggered_gpu. Its kernels are
 # built in.
 file(GLOB triggered_gpu_sources CONFIGURE_DEPENDS
-  "cpufree/nics/gpu_*.cpp" "cpufree/nics/block/*.cpp" "cpufree/nics/block/*.cu"
-  "cpufree/nics/copy_engine/*.cpp" "cpufree/nics/proxy/*.cpp"
-  "cpufree/systems/triggered/gpu/*.cpp" "cpufree/systems/triggered/gpu/*.cu")
+  "cpufree/triggered/nics/gpu_*.cpp" "cpufree/triggered/nics/block/*.cpp" "cpufree/triggered/nics/block/*.cu"
+  "cpufree/triggered/nics/copy_engine/*.cpp" "cpufree/triggered/nics/proxy/*.cpp"
+  "cpufree/triggered/gpu/*.cpp" "cpufree/triggered/gpu/*.cu")
 add_library(cpufree_triggered_gpu OBJECT ${triggered_gpu_sources}
   cpufree/baselines/drivers/vectors.cpp)
 target_link_libraries(cpufree_triggered_gpu PRIVATE cpufree_options cpufree_gpu)

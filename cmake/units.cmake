@@ -11,12 +11,12 @@ set(unit_formats formats formats/layout)
 set(unit_systems systems systems/gpu)
 set(unit_multigrid multigrid)
 set(unit_distributed systems/distributed)
-set(unit_stencils systems/stencil)
-set(unit_probes systems/probes simulate)
-set(unit_cpu systems/cpu systems/program)
+set(unit_stencils stencils/host)
+set(unit_probes probes/host simulate)
+set(unit_cpu systems/cpu stencils/cpu programs/cpu)
 set(units base problem blocks formats multigrid systems distributed stencils probes cpu)
-set(cpu_sources systems/system.cpp systems/stencil/cpu_stencil.cpp systems/stencil/stencil.cpp
-  systems/probes/cpu.cpp)
+set(cpu_sources systems/system.cpp stencils/cpu/cpu_stencil.cpp stencils/host/stencil.cpp
+  probes/host/cpu.cpp)
 
 foreach(source ${core_sources})
   file(RELATIVE_PATH path "${CMAKE_CURRENT_SOURCE_DIR}/cpufree" "${source}")

@@ -21,6 +21,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
 ]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 4
@@ -29,6 +30,9 @@ autodoc_typehints = "none"  # types stand in the docstrings
 autodoc_preserve_defaults = True
 napoleon_use_ivar = True
 napoleon_use_rtype = False
+
+# What is copied can be run: prompts and what has been printed stay behind.
+copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"cpufree {version}"

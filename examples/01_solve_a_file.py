@@ -36,3 +36,11 @@ print(result)
 print(f"iterations: {result.iterations}")
 print(f"relative residual: {result.relative_residual:.1e}")
 print(f"largest error: {np.abs(result.x - solution).max():.1e}")
+
+# %% [markdown]
+# A picture of the residual over the iterations. `--plot` of the command line draws the same.
+
+# %%
+picture = Path(tempfile.mkdtemp(), "convergence.png")
+result.plot().figure.savefig(picture)
+print(f"picture: {picture}")

@@ -6,6 +6,10 @@
 # values into the system that is laid out already: no partition and no layout anew.
 
 # %%
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse
 
@@ -35,6 +39,7 @@ u = np.outer(y, x).ravel()
 eigenvalue = u @ (L @ u) / (u @ u)
 
 iterations, exact = 0, 1.0
+highest = [u.max()]
 with cpufree.Solver(matrix(0)) as solver:
     for step in range(steps):
         if step > 0:
@@ -42,6 +47,7 @@ with cpufree.Solver(matrix(0)) as solver:
         result = solver.solve(u, x0=u, rtol=1e-10)
         assert result.converged, result.reason
         u = result.x
+        highest.append(u.max())
         iterations += result.iterations
         exact /= 1.0 + dt * conductivity(step) * eigenvalue
 
@@ -49,3 +55,17 @@ with cpufree.Solver(matrix(0)) as solver:
 amplitude = u.max() / np.outer(y, x).max()
 print(f"{steps} steps, {iterations} iterations")
 print(f"amplitude: {amplitude:.6f} (exact: {exact:.6f})")
+
+# %% [markdown]
+# A picture of the plate after the last step, and of its highest temperature over the steps.
+
+# %%
+figure, (plate, curve) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+plate.imshow(u.reshape(ny, nx), cmap="inferno", vmin=0, vmax=highest[0])
+plate.set(title=f"temperature after {steps} steps", xticks=[], yticks=[])
+curve.plot(highest, marker=".")
+curve.set(title="highest temperature", xlabel="step", xticks=range(0, steps + 1, 5))
+curve.grid(alpha=0.3)
+picture = Path(tempfile.mkdtemp(), "plate.png")
+figure.savefig(picture)
+print(f"picture: {picture}")

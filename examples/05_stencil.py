@@ -5,6 +5,10 @@
 # the solution is sin(πx) sin(πy). All iterations run in one kernel, which decides when to stop.
 
 # %%
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
 import numpy as np
 
 import cpufree
@@ -29,3 +33,16 @@ error = np.abs(result.u - solution).max()
 print(result)
 print(f"iterations: {result.iterations}")
 print(f"largest error: {error:.2e} (of the discretization: {(np.pi * h) ** 2 / 12:.2e})")
+
+# %% [markdown]
+# A picture of the solution, and of its error.
+
+# %%
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+for ax, values, title in zip(axes, (result.u, result.u - solution), ("u", "error"), strict=True):
+    shown = ax.imshow(values, cmap="viridis", extent=(0, 1, 0, 1))
+    ax.set(title=title)
+    figure.colorbar(shown, ax=ax)
+picture = Path(tempfile.mkdtemp(), "u.png")
+figure.savefig(picture)
+print(f"picture: {picture}")

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 out=${1:?usage: tools/build_docs.sh OUT}
 
 # The packages are those of the extra `docs` in pyproject.toml.
-if ! python -c 'import myst_parser, pydata_sphinx_theme, sphinx' 2>/dev/null; then
+if ! python -c 'import myst_parser, pydata_sphinx_theme, sphinx, sphinx_copybutton' 2>/dev/null; then
     mapfile -t packages < <(python - <<'PY'
 import ast, re
 found = re.search(r"^docs = (\[.*?\])$", open("pyproject.toml").read(), re.M | re.S)

@@ -24,7 +24,7 @@ NOT_ALONE = (
     "cpufree/baselines/cuda",
     "cpufree/baselines/comm/mpi.hpp",
     "cpufree/baselines/comm/mpi_calls.hpp",
-    "cpufree/nics/libfabric/fabric.hpp",
+    "cpufree/triggered/nics/libfabric/fabric.hpp",
 )
 
 

@@ -18,10 +18,10 @@ import typer
 from cpufree import machine
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.declared.measure import measurements
-from cpufree.engines.answer_time import Costs, Forecast, all_candidates, best
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import Size, model_of
+from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
+from cpufree.engines.system_rule import Forecast, choose_place
 from cpufree.partition.cost import Spread
 from tools.results.choices import SUITES
 from tools.results.records import declared_lines, problems
@@ -53,17 +53,16 @@ def main(
     cores: int = 32,
 ) -> None:
     """Make the choices of a run once more, and compare them with the best."""
-    costs, model = Costs.of(machine.of_gpu(gpu), cores), model_of(gpu)
-    sizes, over = problems(record), []
+    known, sizes, over = machine.of_gpu(gpu), problems(record), []
     for case, (taken, told, took) in sorted(measured_choices(record).items()):
         size = Size(sizes[case]["rows"], sizes[case]["nnz"], 8)
         expected = Expected(off * taken if off else told)
-        known = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
-        ways = all_candidates(size, [True, True], cores, known, costs, model)
-        chosen = best([way for way in ways if way.gpus in took], expected)
+        forecast = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
+        blocks = cores if 0 in took else None
+        chosen = choose_place(size, [True, True], blocks, forecast, known)
         over.append(took[chosen.gpus] / min(took.values()))
         times = ", ".join(f"{gpus}: {seconds:.3f}" for gpus, seconds in sorted(took.items()))
-        print(f"{case}: {chosen.name}, {over[-1]:.2f} times the best (seconds by GPUs: {times})")
+        print(f"{case}: {chosen.gpus} GPUs, {over[-1]:.2f} times the best (seconds: {times})")
     mean = geometric_mean(over)
     print(f"{len(over)} matrices: geometric mean {mean:.2f}, worst {max(over):.2f}")
 

@@ -10,7 +10,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from cpufree.machine import DEFAULT, Entry, Machine, load
+from cpufree.machine import DEFAULT, Machine, load
+from cpufree.machine.files import Quantity
 
 HEADER = Path(__file__).parents[1] / "cpufree/systems/machine.hpp"
 USED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least", "stencil.")
@@ -24,7 +25,7 @@ namespace cpufree::machine {{
 """
 
 
-def constant(name: str, entry: Entry) -> str:
+def constant(name: str, entry: Quantity) -> str:
     """Return an entry as a constant of C++: stencil.row_exchange is kStencilRowExchange."""
     words = name.replace(".", "_").split("_")
     said = f"{entry.what} [{entry.unit}]"
@@ -38,7 +39,7 @@ def header(name: str, machine: Machine) -> str:
     used = {
         key: entry
         for key, entry in machine.entries.items()
-        if key.startswith(USED) and isinstance(entry.value, float)
+        if key.startswith(USED) and entry.table is None
     }
     body = "".join("\n" + constant(key, entry) for key, entry in used.items())
     return f"{HEAD.format(name=name)}{body}\n}}  // namespace cpufree::machine\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.noise import geometric_mean
-from cpufree.machine.communication import Communication, load_published
+from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
@@ -30,8 +30,8 @@ from tools.results.records import medians as medians_of
 
 CPU_PROGRAMS = "programs-cpu-2026-11-26.jsonl"
 # Folder of samples and verdicts, machine file, and the ways in the table of the page.
-TWO = ("model-2x-2026-11-26", "h100-2x")
-FOUR = ("model-4x-2026-11-26", "h200-4x")
+TWO = ("model-2x-2026-11-26", "h100")
+FOUR = ("model-4x-2026-11-26", "h200")
 SIZES = (8, 1 << 16, 8 << 20)  # the columns of those tables
 CLOSE = 0.12  # a fitted curve this far from a median is not worth a word
 
@@ -66,6 +66,24 @@ def cpu_programs() -> str:
     )
 
 
+NPBENCH = "npbench-programs-2026-11-29.json"
+_NOT_OF_THE_LIST = ("conv_3x3", "softmax (all points)")
+
+
+def npbench_programs() -> str:
+    """Return which kernels of NPBench run as programs."""
+    record = json.loads((FOLDER / NPBENCH).read_text())
+    kernels = {k: one for k, one in record["kernels"].items() if k not in _NOT_OF_THE_LIST}
+    run = sorted(k for k, one in kernels.items() if one["outcome"] != "refused")
+    command = record["command"].partition(" --")[0]
+    return filled(
+        f"Of NPBench's {len(kernels)} kernels {len(run)} run as they are written for the tests of "
+        f"[DaCe's programs](dace.md), on {record['pes']} PEs and with NumPy's values: {_and(run)} "
+        f"(`{command}`, [record](../bench/results/{NPBENCH})). Most others have products of "
+        "matrices, or go by rows one after the other: DaCe's front end takes these, on one PE."
+    )
+
+
 def _worst(ratios: dict[str, float]) -> str:
     name = min(ratios, key=lambda one: ratios[one])
     return f"{ratios[name]:.2f} at worst, {name}"
@@ -87,7 +105,7 @@ def _by_device(machine: Communication) -> set[str]:
 def curves(folder: str, name: str) -> str:
     """Return how many curves are within the limits, those of messages by a device first."""
     checks = _verdicts(folder)["checks"]
-    those = [one for one in checks if one["way"] in _by_device(load_published(name))]
+    those = [one for one in checks if one["way"] in _by_device(load_ways(name))]
     good, passed = (sum(one["passed"] for one in group) for group in (those, checks))
     *_, second, least = sorted(those, key=lambda one: -one["r2"])
     return filled(
@@ -100,7 +118,7 @@ def curves(folder: str, name: str) -> str:
 
 def pairs(folder: str, name: str) -> str:
     """Return where a device and the host overtake one another as predicted, between two GPUs."""
-    machine = load_published(name)
+    machine = load_ways(name)
     between = {way for way in machine.ways if way.startswith(("device-", "host-", "nvshmem-"))}
     device = _by_device(machine) & between
     found = [
@@ -134,7 +152,7 @@ def one_way(folder: str, name: str, ways: Sequence[str]) -> str:
 
 
 def _far(folder: str, name: str, ways: Sequence[str]) -> Iterator[str]:
-    machine, samples = load_published(name), read_samples(FOLDER / folder / "samples.jsonl")
+    machine, samples = load_ways(name), read_samples(FOLDER / folder / "samples.jsonl")
     for way in ways:
         there = medians(samples, way, "single", None)
         assert there is not None, way
@@ -242,6 +260,7 @@ PAGES: dict[Path, Tables] = {
     },
     ROOT / "docs/compiler.md": lambda: {
         "programs on CPUs": cpu_programs(),
+        "NPBench's kernels": npbench_programs(),
         ("<!-- figures of compiled programs -->", "<!-- end of figures -->"): (
             f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
         ),

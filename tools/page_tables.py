@@ -10,6 +10,9 @@ Tables: TypeAlias = Callable[[], Mapping[Any, str]]
 """Tables by name, or by the two marks between which they stand."""
 
 
+LONGEST_FIGURE = 60  # characters between two words of a sentence
+
+
 def marks(name: str) -> tuple[str, str]:
     """Return what begins and what ends a table in the page."""
     return f"<!-- table: {name} -->\n", f"<!-- end of table: {name} -->"
@@ -31,8 +34,11 @@ def with_tables(text: str, tables: Mapping[Any, str]) -> str:
         ValueError: a table has no place in it.
     """
     for name, table in tables.items():
-        begin, end = map(_pattern, marks(name) if isinstance(name, str) else name)
-        places = list(re.finditer(f"({begin}).*?({end})", text, re.DOTALL))
+        both = marks(name) if isinstance(name, str) else name
+        begin, end = map(_pattern, both)
+        # A figure is short: words that occur elsewhere, too, are no place of it.
+        within = ".*?" if "<!--" in both[0] else f".{{0,{LONGEST_FIGURE}}}?"
+        places = list(re.finditer(f"({begin}){within}({end})", text, re.DOTALL))
         if len(places) != 1:
             raise ValueError(f"table '{name}' has {len(places)} places in the page, not one")
         (place,) = places

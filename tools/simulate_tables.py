@@ -42,8 +42,8 @@ def scaling() -> str:
             _of(found, "pipecg", "hdn"),
         )
 
-    head = ("", "matrix", "printed", "fastest", "`cg`, MPI", "`cg`, NCCL", "`cg`, NVSHMEM (IBRC)",
-            "`pipecg`, MPI")  # fmt: skip
+    head = ("cluster", "matrix", "printed", "fastest", "`cg`, MPI", "`cg`, NCCL",
+            "`cg`, NVSHMEM (IBRC)", "`pipecg`, MPI")  # fmt: skip
     return markdown(head, [row(one) for one in EXPERIMENTS])
 
 

@@ -23,7 +23,6 @@ COUNTERPARTS = {
     "model": "probes",
     "partition": "problem",
     "stencil": "stencils",
-    "triggered": "nics",
 }
 HELPERS = {"support", "host_gpu"}  # folders without tests
 

@@ -1,4 +1,4 @@
-// Numbers by which arrays are told apart without keeping a copy. Not for what somebody forges.
+// Digests that tell arrays apart without keeping a copy. They are not cryptographic.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Work that threads do for later, which nobody may need after all.
+// Speculative work in background threads, whose results may turn out not to be needed.
 #pragma once
 
 #include <unistd.h>

@@ -23,7 +23,7 @@ class ShmemTeam {
   const ShmemLibrary& library() const { return library_; }
 
   // Zeros, as many on all PEs, which ask for the same in the same order; they live as long as the
-  // process. Nobody writes them before all have met.
+  // process. They are written only after all have met.
   template <class V>
   DeviceArray<V> symmetric(std::size_t count) const {
     const OnDevice here(stream_.device());
@@ -46,7 +46,7 @@ class ShmemTeam {
 
   // The largest of what the PEs give, the same bits on all; with idle streams. Of two targets, that
   // of reduction n is written again by n + 2: who begins it has the result of n + 1, to which
-  // everybody contributed after reading that of n.
+  // all contributed after reading that of n.
   double largest(double value, double limit) {
     const OnDevice here(stream_.device());
     source_.upload(stream_, &value, 1);

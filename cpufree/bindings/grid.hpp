@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/stencil/stencil.hpp"
+#include "cpufree/stencils/host/stencil.hpp"
 
 namespace cpufree {
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpufree/base/pages.hpp"
+
 namespace cpufree {
 
 // A NumPy array that owns the values of `values`.
@@ -20,11 +22,11 @@ nanobind::object to_numpy(std::vector<T, Allocator> values) {
       owned->data(), {owned->size()}, owner));
 }
 
-// A new NumPy array of n values, as the memory is.
+// A new NumPy array of n values: large ones in huge pages, which are filled sooner.
 template <class T>
 nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> new_numpy(std::size_t n) {
-  T* const values = new T[n];
-  const nanobind::capsule owner(values, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  T* const values = static_cast<T*>(allocate_pages(n * sizeof(T)));
+  const nanobind::capsule owner(values, &free_pages);
   return {values, {n}, owner};
 }
 

@@ -13,7 +13,7 @@
 //   6. wait_halo: all blocks (q, c) in `await` have arrived; a reads ghosts.
 //
 // Where halos are small, they travel as packets that carry e (Context): 1 puts packets, 2 and 6
-// fall away, and whoever needs a ghost waits for its packet. With halos of blocks (block_halo.hpp)
+// fall away, and a reader of a ghost waits for its packet. With halos of blocks (block_halo.hpp)
 // the rows of other blocks of the PE are ghosts, too: of 4 only the block's barrier is left, and 5
 // falls away; each packet is fetched once by one thread of the block, for all to read after a
 // barrier. All that follows holds for them as it does for ghosts of other PEs: blocks read one

@@ -1,7 +1,7 @@
 // Studies of a kernel: where its time goes, and what it takes without computing, or without other
 // PEs. A study is a port: `Studied<P, S>` is the port P with other answers to the few questions of
 // `Unstudied`, and the same kernels are instantiated with it. Normal ports are `Unstudied`, whose
-// answers are constants and whose `mark` is nothing: a kernel that nobody studies has not an
+// answers are constants and whose `mark` is nothing: a kernel outside of studies has not an
 // instruction of this.
 #pragma once
 
@@ -28,7 +28,7 @@ struct Split {
   double seconds[kPhases] = {};
 };
 
-// The answers of a port that nobody studies.
+// The answers of a port outside of studies.
 struct Unstudied {
   static constexpr bool computes = true;      // loops over rows are to be done
   static constexpr bool communicates = true;  // with other PEs

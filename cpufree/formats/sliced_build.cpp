@@ -58,6 +58,7 @@ class Slice {
 
   // `scratch` holds what is found on the way; the same one serves all slices.
   void append(SlicedRows<T, W>& out, SliceColumns<T, W>& scratch) const {
+    if (alike()) return append_alike(out);
     std::int64_t count = take_diagonals(scratch);
     if (count < 0) {
       count = longest_;
@@ -73,6 +74,30 @@ class Slice {
 
  private:
   static constexpr std::int32_t kPadding = -1;
+
+  // Whether all rows have the same diagonals, as most slices of a grid have.
+  bool alike() const {
+    if (rows_ < W) return false;
+    std::int32_t apart = 0;
+    for (int l = 1; l < W; ++l) {
+      if (stop_[l] - start_[l] != longest_) return false;
+      const std::int32_t* const other = columns_ + start_[l];
+      for (std::int64_t k = 0; k < longest_; ++k) apart |= other[k] - columns_[start_[0] + k] - l;
+    }
+    return apart == 0 && stop_[0] - start_[0] == longest_;
+  }
+
+  void append_alike(SlicedRows<T, W>& out) const {
+    const std::int32_t* const first = columns_ + start_[0];
+    out.base.insert(out.base.end(), first, first + longest_);
+    out.real.resize(out.real.size() + at(longest_), std::uint8_t{(1U << W) - 1});
+    const std::size_t before = out.val.size();
+    out.val.resize(before + at(longest_ * W));
+    T* const to = out.val.data() + before;
+    for (int l = 0; l < W; ++l)
+      for (std::int64_t k = 0; k < longest_; ++k) to[k * W + l] = values_[start_[l] + k];
+    out.slice_ptr.push_back(static_cast<std::int64_t>(out.base.size()));
+  }
 
   // Number of diagonals on which two rows together have entries.
   std::int64_t diagonals_of_pair(int a, int b) const {
@@ -147,15 +172,17 @@ class Slice {
 }  // namespace
 
 template <class T, int W>
-void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out) {
-  if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
-  const auto estimate = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
-  // What is reserved and not written takes no memory, and growing would write all of it again.
-  const std::size_t most = out.val.size() + at(estimate + estimate / 4);
+void reserve_slices(std::int64_t entries, SlicedRows<T, W>& out) {
+  const std::size_t most = out.val.size() + at(entries + entries / 4);
   out.val.reserve(most);
   out.gather.reserve(most);
   out.base.reserve(most / W);
   out.real.reserve(most / W);
+}
+
+template <class T, int W>
+void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out) {
+  if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
   SliceColumns<T, W> scratch;
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
     Slice<T, W>(local, row, rows.end).append(out, scratch);
@@ -163,8 +190,11 @@ void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>&
           "one block's share of the matrix is too large; use more PEs or blocks");
 }
 
-template void append_slices<float, 8>(const LocalSystem<float>&, RowRange, SlicedRows<float, 8>&);
-template void append_slices<double, 8>(const LocalSystem<double>&, RowRange,
-                                       SlicedRows<double, 8>&);
+#define CPUFREE_FOR(T)                                                 \
+  template void reserve_slices<T, 8>(std::int64_t, SlicedRows<T, 8>&); \
+  template void append_slices<T, 8>(const LocalSystem<T>&, RowRange, SlicedRows<T, 8>&);
+CPUFREE_FOR(float)
+CPUFREE_FOR(double)
+#undef CPUFREE_FOR
 
 }  // namespace cpufree

@@ -1,4 +1,4 @@
-// Copies and clears of memory that somebody owns. Copies know from the addresses which way they go.
+// Copies and clears of memory that the caller owns. Copies take their direction from the addresses.
 // `of`: more of what is copied, for an error, such as " of a vector".
 #pragma once
 

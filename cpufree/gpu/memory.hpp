@@ -63,7 +63,7 @@ class DeviceArray {
     array.count_ = count;
     return array;
   }
-  // Memory of the GPU that somebody else keeps.
+  // Memory of the GPU that another object owns.
   static DeviceArray borrow(T* values, std::size_t count) {
     DeviceArray array;
     array.data_ = {values, Free{false}};

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
@@ -45,7 +47,8 @@ struct Seen {
 
 // Finds the mirror images of the entries of rows that are asked for one after the other. Where
 // (j, i - 1) and (j, i) are both there, they lie side by side: of matrices whose rows come in
-// groups of one pattern, most are found so, and the others by bisection.
+// groups of one pattern, most are found so. On grids, most lie as far into their row as that of the
+// row before's entry lay in its own. The others are found by bisection.
 template <class T>
 class Mirrors {
  public:
@@ -57,23 +60,29 @@ class Mirrors {
     here_[at(count_)].column = std::numeric_limits<std::int32_t>::max();  // none is behind
     before_.swap(here_);
     if (here_.size() <= at(most)) here_.resize(2 * at(most) + 1);
+    if (into_.size() < at(most)) into_.resize(2 * at(most), 0);
     next_ = before_.data();
-    count_ = 0;
+    count_ = asked_ = 0;
   }
   // Where (column, row) is stored, or -1; columns increase.
   std::int64_t find_for(std::int32_t column) {
     while (next_->column < column) ++next_;
-    std::int64_t place = -1;
-    if (next_->column == column) {
-      place = next_->place + 1;
-      if (place == a_.row_ptr[at(column) + 1] || a_.col[at(place)] != row_) place = -1;
-    }
-    if (place < 0) place = find(a_, column, row_);
-    if (place >= 0) here_[at(count_++)] = {column, place};
+    const std::int64_t first = a_.row_ptr[at(column)];
+    std::int64_t& into = into_[at(asked_++)];
+    std::int64_t place = next_->column == column ? next_->place + 1 : first + into;
+    if (!lies_at(place, column) && !lies_at(place = first + into, column))
+      place = find(a_, column, row_);
+    if (place < 0) return -1;
+    into = place - first;
+    here_[at(count_++)] = {column, place};
     return place;
   }
 
  private:
+  bool lies_at(std::int64_t place, std::int32_t column) const {
+    return place < a_.row_ptr[at(column) + 1] && a_.col[at(place)] == row_;
+  }
+
   struct Found {
     std::int32_t column = 0;
     std::int64_t place = 0;
@@ -82,7 +91,9 @@ class Mirrors {
   std::int32_t row_ = 0;
   std::vector<Found> before_{1}, here_{1};  // of the row before, of this one
   std::int64_t count_ = 0;                  // of the latter
-  const Found* next_ = nullptr;             // of the former
+  std::vector<std::int64_t> into_;  // of the row's k-th: how far into its row the image lay last
+  std::int64_t asked_ = 0;          // entries of this row until now
+  const Found* next_ = nullptr;     // of the former
 };
 
 template <class T>
@@ -96,20 +107,34 @@ void compare(const CsrView<T>& a, std::int32_t row, std::int32_t column, T here,
   entries.asymmetry = std::max(entries.asymmetry, apart / scale);
 }
 
+// By their exponents, which compilers compare several at a time.
 template <class T>
 bool all_finite(std::span<const T> values) {
-  bool finite = true;
-  for (const T value : values) finite &= std::abs(value) <= std::numeric_limits<T>::max();
-  return finite;
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  constexpr Bits kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  Bits other = 0;
+  for (const T value : values)
+    other |= (std::bit_cast<Bits>(value) & kExponent) == kExponent ? Bits{1} : Bits{0};
+  return other == 0;
+}
+
+// Where the diagonal entry of a row is, or would be. `into`: how far into the row before it was.
+template <class T>
+std::int64_t place_of_diagonal(const CsrView<T>& a, std::int32_t row, std::int64_t& into) {
+  const std::int64_t first = a.row_ptr[at(row)], end = a.row_ptr[at(row) + 1];
+  std::int64_t k = first + into;
+  if (k < end && a.col[at(k)] == row) return k;
+  k = std::lower_bound(a.col.begin() + first, a.col.begin() + end, row) - a.col.begin();
+  into = k - first;
+  return k;
 }
 
 template <class T>
-void inspect_row(const CsrView<T>& a, std::int32_t row, Mirrors<T>& mirrors, Seen& seen) {
+void inspect_row(const CsrView<T>& a, std::int32_t row, std::int64_t& into, Mirrors<T>& mirrors,
+                 Seen& seen) {
   const std::int64_t first = a.row_ptr[at(row)];
   const std::int64_t end = a.row_ptr[at(row) + 1];
-  if (!all_finite(a.val.subspan(at(first), at(end - first)))) seen.entries.finite = false;
-  std::int64_t k =
-      std::lower_bound(a.col.begin() + first, a.col.begin() + end, row) - a.col.begin();
+  std::int64_t k = place_of_diagonal(a, row, into);
   seen.below += k - first;
   const bool diagonal = k < end && a.col[at(k)] == row;
   if (!diagonal || !(a.val[at(k)] > 0)) seen.entries.positive_diagonal = false;
@@ -123,6 +148,22 @@ void inspect_row(const CsrView<T>& a, std::int32_t row, Mirrors<T>& mirrors, See
     else
       seen.entries.mirrored = false;
   }
+}
+
+template <class T>
+Seen inspect_rows(const CsrView<T>& a, RowRange rows) {
+  constexpr std::int32_t kTogether = 64;  // rows: their values stay in the first cache
+  Seen seen;
+  Mirrors<T> mirrors(a);
+  std::int64_t into = 0;
+  for (std::int32_t begin = rows.begin; begin < rows.end; begin += kTogether) {
+    const std::int32_t end = std::min(begin + kTogether, rows.end);
+    const std::int64_t first = a.row_ptr[at(begin)];
+    if (!all_finite(a.val.subspan(at(first), at(a.row_ptr[at(end)] - first))))
+      seen.entries.finite = false;
+    for (std::int32_t row = begin; row < end; ++row) inspect_row(a, row, into, mirrors, seen);
+  }
+  return seen;
 }
 
 void join(Seen& all, const Seen& some) {
@@ -166,14 +207,31 @@ EntryReport inspect(const CsrView<T>& a) {
   Seen all;
   std::mutex mutex;
   for_chunks(a.row_ptr, [&](RowRange chunk) {
-    Seen some;
-    Mirrors<T> mirrors(a);
-    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) inspect_row(a, row, mirrors, some);
+    const Seen some = inspect_rows(a, chunk);
     const std::lock_guard lock(mutex);
     join(all, some);
   });
   all.entries.mirrored = all.entries.mirrored && all.above == all.below;
   return all.entries;
+}
+
+template <class T>
+T largest_entry(std::span<const T> values) {
+  constexpr std::size_t kLanes = 8;  // so that compilers compare several at a time
+  const int tasks = parts_for_threads(static_cast<std::int64_t>(values.size()));
+  std::vector<T> most(at(tasks), T{0});
+  in_parallel(tasks, [&](int task) {
+    const std::size_t first = values.size() * at(task) / at(tasks);
+    const auto mine = values.subspan(first, values.size() * (at(task) + 1) / at(tasks) - first);
+    T lanes[kLanes] = {};
+    std::size_t k = 0;
+    for (; k + kLanes <= mine.size(); k += kLanes)
+      for (std::size_t l = 0; l < kLanes; ++l)
+        lanes[l] = mine[k + l] > lanes[l] ? mine[k + l] : lanes[l];
+    for (; k < mine.size(); ++k) lanes[0] = std::max(lanes[0], mine[k]);
+    most[at(task)] = *std::ranges::max_element(lanes);
+  });
+  return *std::ranges::max_element(most);
 }
 
 template <class T>
@@ -224,5 +282,7 @@ template bool are_rows(std::span<const std::int64_t>, std::span<const std::int32
 template bool are_rows(std::span<const std::int64_t>, std::span<const std::int64_t>);
 template EntryReport inspect(const CsrView<float>&);
 template EntryReport inspect(const CsrView<double>&);
+template float largest_entry(std::span<const float>);
+template double largest_entry(std::span<const double>);
 
 }  // namespace cpufree

@@ -30,6 +30,10 @@ struct EntryReport {
 template <class T>
 EntryReport inspect(const CsrView<T>& a);
 
+// The largest of some values, 0 where none is above it. NaN is passed over.
+template <class T>
+T largest_entry(std::span<const T> values);
+
 // The Euclidean norm of b - A x, sums in double precision; its bits do not depend on the cores. No
 // solver has a part in it: it is the check of what a solver has found. Columns are places in x.
 template <class T>

@@ -1,4 +1,4 @@
-// The steps by which the share of one PE is made, whoever knows the rows of the others: a plan of
+// The steps that make the share of one PE, wherever the rows of the others are known: a plan of
 // the whole matrix (halo_plan.cpp), or one that ranks make together
 // (systems/distributed/slab_plan.cpp).
 #pragma once
@@ -106,7 +106,7 @@ void set_destinations(LocalSystem<T>& local, F&& each_read) {
                      " is coupled one way only");
 }
 
-// Turns everybody's ghosts into the destinations of one PE. refuse(row): where one reads an
+// Turns the ghosts of all PEs into the destinations of one PE. refuse(row): where one reads an
 // interior row of it.
 template <class T, class F>
 void list_destinations(HaloPlan<T>& plan, std::int32_t owner, F&& refuse) {

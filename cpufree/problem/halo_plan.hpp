@@ -41,7 +41,7 @@ struct LocalSystem {
   std::vector<Neighbour> neighbours;      // by increasing PE
   std::vector<std::int32_t> ghost_owner;  // ghosts: owning PE
   std::vector<std::int32_t> ghost_row;    // ghosts: local row on the owning PE
-  std::vector<std::int32_t> ghost_name;   // ghosts: original number; empty where nobody knows it
+  std::vector<std::int32_t> ghost_name;   // ghosts: original number; empty where it is unknown
   std::vector<std::int64_t> send_ptr;     // boundary rows + 1
   std::vector<Destination> destinations;  // by boundary row, then PE
 

@@ -1,4 +1,4 @@
-// The graph of a PE's rows, made smaller for whoever cuts it (block_cut.hpp).
+// The graph of a PE's rows, made smaller before it is cut (block_cut.hpp).
 #pragma once
 
 #include <algorithm>

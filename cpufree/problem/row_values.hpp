@@ -1,4 +1,4 @@
-// The values of a matrix, row by row, by whoever knows its pattern already.
+// The values of a matrix, row by row, where its pattern is known already.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 // copies of rows of the PEs beside. A kernel is a sequence of sweeps, in each of which every point
 // is computed by one thread, with barriers and reductions between.
 //
-// Ghosts. Whoever computes a point of a row that a neighbour keeps a ghost of stores it there, too
+// Ghosts. A PE that computes a point of a row that a neighbour keeps a ghost of stores it there,
+// too
 // (`store`): no rows are copied, no mailbox is read.
 //   Read after write: between the sweep that writes a row and one that reads its ghost lies a
 //   barrier with the neighbours, or a reduction; the owner's blocks have stored before they arrive.

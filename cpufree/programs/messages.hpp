@@ -36,7 +36,7 @@ namespace cpufree::programs {
 
 // Offsets in the heap: of the table of this PE, of arrival flags, `slices` for each site of
 // receiving, of credit flags, one for each site of sending, and of signals of the program. Flags of
-// sites whose peer is nobody are as if all had arrived, and been granted.
+// sites without a peer are as if all had arrived, and been granted.
 struct MessagePlan {
   std::int64_t table, sends, arrivals, credits, signals;
   int slices;
@@ -44,7 +44,7 @@ struct MessagePlan {
 
 // What the table says of a site of sending. Regions have three axes, of one point where there are
 // fewer; distances are in values of `bytes` bytes, all else that lies somewhere is an offset in a
-// heap, the peer's or (from) this PE's. Peer -1: nobody.
+// heap, the peer's or (from) this PE's. Peer -1: none.
 struct SendSite {
   std::int64_t peer, arrival, threads, bytes;  // threads of a block that copy: one, a warp, or all
   std::int64_t to, to_step[3];
@@ -52,7 +52,7 @@ struct SendSite {
   std::int64_t count[3];
   std::int64_t slices;  // up to the plan's
 };
-// Of a site of receiving. The arrival flags of slices that nobody sends are as if all had arrived.
+// Of a site of receiving. The arrival flags of slices that no PE sends are as if all had arrived.
 struct ReceiveSite {
   std::int64_t peer, credit;
 };
@@ -336,7 +336,7 @@ class Messages {
   };
 
   CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
-  // By one thread. Anybody may raise a signal of the program: nobody is to blame.
+  // By one thread. Any rank may raise a signal of the program: no single one is to blame.
   CPUFREE_COLD_FN bool wait_signal_flag(const Flag* signal, Epoch want) {
     Epoch seen = port_.get_flag(signal);
     auto wait = port_.start_wait();

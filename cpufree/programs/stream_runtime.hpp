@@ -9,7 +9,7 @@
 //
 // Strips overlap by the columns that turns read beyond those that are stored, and so do the chunks
 // of rows: what lies in an overlap is computed twice, with the same bits. Lanes whose columns, and
-// steps whose rows, are not needed compute from whatever they have; nobody reads that.
+// steps whose rows, are not needed compute from whatever they have; their values are never read.
 #pragma once
 
 #include <cstddef>
@@ -163,7 +163,7 @@ class StreamRuntime : public GridRuntime<P, A> {
     return {m, m.base + near * m.stride + at.x, row, at.x, whole, part};
   }
   // The lane's columns of the next row. `Edges`: what is there of them; else all are there, but of
-  // rows that nobody needs.
+  // rows that are not needed.
   template <int C, bool Edges, class T>
   CPUFREE_KERNEL_FN static Columns<T, C> take(Source<T>& s) {
     Columns<T, C> r;

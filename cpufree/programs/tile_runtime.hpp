@@ -13,7 +13,7 @@
 // their ghosts, each for its own, and a barrier of the block ends the exchange.
 //   Read after write: a packet's halves become visible together, so who sees e has the value that
 //   the owner had in exchange e. No fence is needed. No slot holds a later epoch than e while
-//   somebody waits for e:
+//   a block waits for e:
 //   Write after read: block X puts e + 2 into the slot of e. Let N be a block that reads a point of
 //   X in e. Ghosts are symmetric (as many before as behind, along each axis; with corners or
 //   without; around a ring from both ends), so X has a ghost that is a point of N. X has seen its

@@ -41,7 +41,7 @@ namespace cpufree {
 
 // With whom a tile exchanges across its four sides: 0 above, 1 below, 2 left, 3 right.
 struct RegisterLinks {
-  std::int64_t get[4] = {-1, -1, -1, -1};  // mailbox in my memory; negative: nobody
+  std::int64_t get[4] = {-1, -1, -1, -1};  // mailbox in my memory; negative: none
   std::int64_t put[4] = {-1, -1, -1, -1};  // mailbox in theirs
   std::int32_t pe[4] = {}, block[4] = {};
 };

@@ -39,7 +39,7 @@
 // Shared memory. Halo rows: read in the sweep; then the barrier of tell(); written in receive();
 // then its barrier. The columns on their way out: written and read by one warp, warp_sync between,
 // and the next time after a barrier. The barrier of tell() is for rows alone (registers_3d.hpp). A
-// second copy of them would do without it, but nobody waits for it: packets are on their way
+// second copy of them would do without it, but it delays no one: packets are on their way
 // meanwhile.
 #pragma once
 
@@ -52,8 +52,8 @@ namespace cpufree {
 // The mailboxes of a tile's sides, of both parities.
 template <class K>
 struct Tile3dRoutes {
-  K* to[2][6] = {};  // in their memory, as `peer` tells; null: nobody
-  // In mine, from the first packet of all mailboxes; negative: nobody.
+  K* to[2][6] = {};  // in their memory, as `peer` tells; null: none
+  // In mine, from the first packet of all mailboxes; negative: none.
   std::int32_t from[2][6] = {{-1, -1, -1, -1, -1, -1}, {-1, -1, -1, -1, -1, -1}};
 };
 

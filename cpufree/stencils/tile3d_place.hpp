@@ -11,7 +11,7 @@ namespace cpufree {
 
 // Mailboxes of a tile's six sides: 0 and 1 across axis 0, 2 and 3 axis 1, 4 and 5 axis 2.
 struct Tile3dLinks {
-  std::int64_t get[6] = {-1, -1, -1, -1, -1, -1};  // in my memory; negative: nobody
+  std::int64_t get[6] = {-1, -1, -1, -1, -1, -1};  // in my memory; negative: none
   std::int64_t put[6] = {-1, -1, -1, -1, -1, -1};  // in theirs
   std::int32_t pe[6] = {};
 };

@@ -44,7 +44,7 @@ struct PlanReport {
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
   // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
   std::string block_halo = "flags";
-  // What a solve by prcg with Jacobi keeps on chip.
+  // What the solve that is expected first (SystemSpec::first) keeps on chip.
   int resident_vectors = 0;
   bool resident_matrix = false;
   int ring_slots = 0;             // 0: the matrix does not come through rings
@@ -59,6 +59,8 @@ struct PlanReport {
   std::vector<LevelReport> levels;  // of multigrid; none: it is not set up
   std::string coarsest_why;         // what has kept it from coarser levels; "": nothing
   Laps seconds;                     // of the set-up in this process
+  // Largest entry of the diagonal over the smallest, where the engine has looked: on the CPU.
+  double diagonal_spread = 1.0;
   // Where SystemSpec::inspect has asked for it: what is in the entries, and how far they are from
   // the diagonal on average.
   std::optional<EntryReport> entries;
@@ -85,7 +87,7 @@ struct BlockReport {
 };
 
 // A wait outlasted its bound: all PEs have left their kernels. The message says who waited for
-// whom, and whom everybody waited for in the end.
+// whom, and whom all waited for in the end.
 class WaitTimeout : public EngineError {
  public:
   explicit WaitTimeout(std::vector<BlockReport> blocks);

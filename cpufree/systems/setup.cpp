@@ -17,19 +17,6 @@ HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part
   return make_halo_plan<T>(matrix, contiguous_partition(matrix.row_ptr, pes), order, pes, rows);
 }
 
-template <class T>
-double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
-  double bound = 0.0;
-  for (std::int32_t i = rows.begin; i < rows.end; ++i) {
-    RowSize size;
-    for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e)
-      size.add(static_cast<double>(local.values()[e]), local.columns()[e] == i);
-    inverse[i - rows.begin] = static_cast<T>(size.inverse());
-    bound = std::max(bound, size.bound());
-  }
-  return bound;
-}
-
 namespace {
 // A share as numbers, to be sent.
 template <class T>
@@ -163,8 +150,6 @@ template HaloPlan<float> plan_of(const CsrView<float>&, std::span<const std::int
                                  std::span<const std::int32_t>, int, RowArrays);
 template HaloPlan<double> plan_of(const CsrView<double>&, std::span<const std::int32_t>,
                                   std::span<const std::int32_t>, int, RowArrays);
-template double invert_diagonal(const LocalSystem<float>&, RowRange, float*);
-template double invert_diagonal(const LocalSystem<double>&, RowRange, double*);
 template Shares shares_of(const HaloPlan<float>&, const Peers&);
 template Shares shares_of(const HaloPlan<double>&, const Peers&);
 template void count_destinations_from_ghosts(HaloPlan<float>&, const Shares&);

@@ -8,7 +8,6 @@
 
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/problem/peers.hpp"
-#include "cpufree/problem/row_size.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/result.hpp"
 #include "cpufree/systems/spec.hpp"
@@ -19,11 +18,6 @@ namespace cpufree {
 template <class T>
 HaloPlan<T> plan_of(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                     std::span<const std::int32_t> order, int pes, RowArrays rows = RowArrays::own);
-
-// Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
-// largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.
-template <class T>
-double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse);
 
 // What there is to know of the shares of all PEs, by PE: the same in all processes, which make
 // their choices from it alone and so make the same ones.
@@ -43,8 +37,10 @@ Extent extent_of(const Shares& shares);
 // PE, and rows read each of them a few times at most: every read is a look at the packet.
 bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most);
 
-// Nonzeros beyond which renumbering takes too long; up to them, hosts lay matrices out.
+// Nonzeros beyond which renumbering takes too long.
 inline constexpr std::int64_t kMostBlockHaloNonzeros = 24'000'000;
+// From which on GPUs lay a matrix out that gets no halos of blocks: it is worth the kernels.
+inline constexpr std::int64_t kLeastGpuLayoutNonzeros = 4'000'000;
 
 // Whether a system of so many nonzeros may have halos of blocks (most_block_reads).
 bool may_have_block_halos(const SystemSpec& spec, std::int64_t nonzeros);

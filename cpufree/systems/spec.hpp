@@ -27,42 +27,6 @@ struct FactorSpec {
   bool multigrid() const { return kind == Preconditioner::amg; }
 };
 
-struct SystemSpec {
-  Engine engine = Engine::cpu_threads;
-  int pes = 1;
-  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
-  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
-  std::vector<int> gpus = {};
-  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
-  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
-  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
-  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
-  bool several_machines = false;
-
-  FactorSpec factors = {};
-
-  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
-  // stores of other PEs do not reach. 0: as it is.
-  int node_size = 0;
-
-  // For experiments. The defaults leave the choice to the engine.
-  int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
-  // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
-  // -1 by their number and the size of blocks.
-  int halo = -1;
-  int residency = -1;   // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
-  int ring = -1;        // cuda_p2p: slots of the rings through which a matrix comes; 0: none
-  int keep = -1;        // cuda_p2p: rings, of whose copies a GPU's L2 cache keeps so many of 256
-  int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
-  int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
-  int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
-  // cuda_p2p: GPUs lay the matrix out, and look at its entries as well (PlanReport::entries). Where
-  // it is the host that should, or conjugate gradients cannot have the matrix, the system is not
-  // set up, and says why (PlanReport::refused).
-  bool inspect = false;
-  int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
-};
-
 // What bounds a run besides its own rule for stopping.
 struct Limits {
   double time_limit = 0.0;   // seconds, 0: none
@@ -86,6 +50,46 @@ struct SolveSpec {
 
   bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
   Limits limits() const { return {time_limit, wait_limit}; }
+};
+
+struct SystemSpec {
+  Engine engine = Engine::cpu_threads;
+  int pes = 1;
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  std::vector<int> gpus = {};
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
+  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
+  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  bool several_machines = false;
+
+  FactorSpec factors = {};
+
+  // On GPUs: the solve that is expected first, of which method and preconditioner count. Its
+  // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
+  SolveSpec first = {};
+
+  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: as it is.
+  int node_size = 0;
+
+  // For experiments. The defaults leave the choice to the engine.
+  int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
+  // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
+  // -1 by their number and the size of blocks.
+  int halo = -1;
+  int residency = -1;   // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int ring = -1;        // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int keep = -1;        // cuda_p2p: rings, of whose copies a GPU's L2 cache keeps so many of 256
+  int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
+  int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
+  int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
+  // cuda_p2p: GPUs lay the matrix out, and look at its entries as well (PlanReport::entries). Where
+  // it is the host that should, or conjugate gradients cannot have the matrix, the system is not
+  // set up, and says why (PlanReport::refused).
+  bool inspect = false;
+  int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
 };
 
 // Names as users write them. Throw InvalidInput that lists the valid ones.

@@ -49,6 +49,7 @@ class Plan(TypedDict):
     factors_replaced: int  # rows, or blocks, that have their diagonal alone
     levels: list[dict[str, Any]]  # of multigrid: rows, nnz, transfer_nnz, inverted, bytes
     coarsest_why: str  # what has kept it from coarser levels; "": nothing
+    diagonal_spread: float  # its largest entry over the smallest, on the CPU
     seconds: dict[str, float]  # of the set-up, in this process
 
 class Outcome(TypedDict):
@@ -94,6 +95,7 @@ class SlabPlan:
     def nnz(self) -> int: ...  # of this rank
 
 most_block_halo_nonzeros: int
+least_gpu_layout_nonzeros: int
 
 class System:
     """A matrix laid out for the PEs of an engine; solved as often as wanted."""
@@ -214,6 +216,9 @@ def inspect(
     data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
 ) -> dict[str, Any]:
     """Return the fields of cpufree.entries.Entries; the arrays are rows."""
+
+def largest_entry(data: npt.NDArray[np.float64] | npt.NDArray[np.float32]) -> float:
+    """Return the largest of some values, 0 where none is above it; NaN is passed over."""
 
 def residual_norm(
     indptr: npt.NDArray[np.int64],

@@ -143,6 +143,17 @@ def home() -> Path:
     return Path(os.environ.get("HOME") or Path.home())
 
 
+def machine_file(environ: Mapping[str, str] | None = None) -> str:
+    """Return the machine or the file that CPUFREE_MACHINE names, "" where it is not set."""
+    return (os.environ if environ is None else environ).get("CPUFREE_MACHINE", "").strip()
+
+
+def machine_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return where the user's own machine files are kept (XDG Base Directory Specification 0.8)."""
+    said = (os.environ if environ is None else environ).get("XDG_CONFIG_HOME", "").strip()
+    return (Path(said) if os.path.isabs(said) else home() / ".config") / "cpufree" / "machines"
+
+
 @dataclass(frozen=True)
 class KernelCache:
     """Where kernels that were compiled on this machine are to be kept."""
@@ -230,7 +241,7 @@ def for_worker() -> dict[str, str]:
     """Return the environment for a benchmark's worker: this process's, and what is preset.
 
     A kernel that spins must not wait for the loading of another; JAX must leave GPU memory to the
-    others; mpirun runs as whoever has started the benchmark.
+    others; mpirun runs as the user that has started the benchmark.
     """
     presets = {
         "CUDA_MODULE_LOADING": "EAGER",

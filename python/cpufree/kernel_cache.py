@@ -59,7 +59,7 @@ def _problem(folder: Path) -> str:
 def _temporary() -> str:
     """Return a temporary folder that this user alone can write, "" where there is none.
 
-    Code is loaded from it: one that somebody else has made is not taken.
+    Code is loaded from it: a folder of another user is not taken.
     """
     try:
         folder = Path(tempfile.gettempdir()) / f"cpufree-{os.getuid()}"

@@ -63,7 +63,7 @@ def find(values: Mapping[str, str]) -> Launched | None:
 
 
 def _refuse_rank_without_number(values: Mapping[str, str]) -> None:
-    """Raise InvalidInputError where this is one of several processes, and nobody says of how many.
+    """Raise InvalidInputError where this is one of several processes, of an unknown number.
 
     Each would take itself for the only one, and do, and write, all of it.
     """

@@ -38,7 +38,7 @@ SEED = Option(
 MACHINE = Option(
     "machine", "file", SUMMIT,
     "Machine file, or the name of a published one.",
-    "machine file, or the name of a published one (`summit-2020`, `nccl-tuner`)",
+    "machine file, or the name of one that comes along (`summit-2020`, `h100`, `h200`)",
     form="FILE", metavar="FILE",
 )  # fmt: skip
 WAY = Option(
@@ -113,6 +113,14 @@ ADVISE = (
     *REPORT,
 )  # fmt: skip
 CHECK_PAPER = REPORT
+CALIBRATE = (
+    replace(
+        out("Machine file to write, .json"),
+        required=False,
+        otherwise="`~/.config/cpufree/machines/GPU.json`",
+    ),
+    *REPORT,
+)
 COMPARE = (plot("Predicted against measured iterations"), *REPORT)
 PREDICT_PES = Option(
     "pes", "text", "1-8",
@@ -123,14 +131,22 @@ PREDICT_METHOD = Option(
     "method", "choice", "prcg", "Method.", "variant of conjugate gradients",
     choices=("cg", "prcg", "pipecg"),
 )  # fmt: skip
+PREDICT_MACHINE = replace(
+    MACHINE,
+    default=None,
+    help="Machine file, or h100 or h200. Default: by the GPUs there are.",
+    meaning="machine file, or `h100` or `h200`",
+    otherwise="by the GPUs there are, else `h200`",
+)
 PREDICT_SOLVE = (
-    *(PREDICT_PES, PREDICT_METHOD),
+    *(PREDICT_PES, PREDICT_METHOD, PREDICT_MACHINE),
     plot("Time in its parts, and efficiency"),
     *REPORT,
 )
 TABLES = {
     "model_measure": MEASURE,
     "model_fit": FIT,
+    "model_calibrate": CALIBRATE,
     "model_validate": VALIDATE,
     "model_show": SHOW,
     "model_predict": PREDICT,

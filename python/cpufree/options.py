@@ -419,6 +419,7 @@ VARIABLES = (
         "CPUFREE_KERNEL_CACHE",
         "folder that keeps kernels and programs which were compiled here: a path, or off",
     ),
+    Variable("CPUFREE_MACHINE", "machine that decisions go by: h100, h200, or a machine file"),
     Variable("CPUFREE_LOG", "how much is logged: " + ", ".join(LOG_LEVELS)),
     Variable("CPUFREE_CXX", "C++ compiler of CPU kernels and of programs, with options: c++"),
     Variable("CPUFREE_RANK", "which of several processes this one is: a whole number from 0"),

@@ -1,10 +1,10 @@
 """The one way in which this package writes a file that a user asked for.
 
 A regular file appears under its name when it is complete: until then, and whatever happens, the old
-one stays as it was. It is written under a random name beside its target, which nobody can have
-prepared, and keeps the mode and, where that is permitted, the owner of the file that it replaces.
-Where the name is a symbolic link, the file to which it leads is replaced, and the link stays. Pipes
-and devices are written into.
+one stays as it was. It is written under a random name beside its target, which no other user can
+have prepared, and keeps the mode and, where that is permitted, the owner of the file that it
+replaces. Where the name is a symbolic link, the file to which it leads is replaced, and the link
+stays. Pipes and devices are written into.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cpufree.errors import FileFormatError
 PathLike = str | os.PathLike[str]
 
 READER_LIMIT = 60.0
-"""Seconds for which a pipe may have nobody who reads from it."""
+"""Seconds for which a pipe may have no reader."""
 # Names for what is open already: a new file beside it would not be the one that is meant.
 _OPEN_ALREADY = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
@@ -100,7 +100,7 @@ def write_text(path: PathLike, text: str) -> None:
 def require_writable(path: PathLike) -> None:
     """Raise OSError where `write_file` could not write a file; leaves everything as it is.
 
-    Permissions alone do not tell: nobody makes a file in /proc, though its mode lets root write.
+    Permissions are not enough: no user can make a file in /proc, though its mode lets root write.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -137,14 +137,14 @@ def _pour(file: IO[bytes], path: PathLike) -> None:
     end = time.monotonic() + READER_LIMIT
     while True:
         try:
-            # Without O_NONBLOCK, opening a pipe from which nobody reads would wait forever.
+            # Without O_NONBLOCK, opening a pipe without a reader would wait forever.
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
             break
         except OSError as error:
             if error.errno != errno.ENXIO:
                 raise
             if time.monotonic() > end:
-                raise OSError(error.errno, "nobody reads from the pipe") from None
+                raise OSError(error.errno, "the pipe has no reader") from None
             time.sleep(0.02)
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as stream:

@@ -1,9 +1,9 @@
 // Triggered operations as device code: the verbs of blocks, a block as the NIC, all-reduces of
 // vectors and Jacobi iterations. Compiled, and no more.
-#include "cpufree/device/packet_allreduce.hpp"
-#include "cpufree/device/trigger_nic.hpp"
 #include "cpufree/engines/gpu_p2p/port.cuh"
-#include "cpufree/stencils/triggered_jacobi.hpp"
+#include "cpufree/triggered/device/packet_allreduce.hpp"
+#include "cpufree/triggered/device/trigger_nic.hpp"
+#include "cpufree/triggered/device/triggered_jacobi.hpp"
 
 namespace triggered_check {
 

@@ -13,8 +13,8 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/reference/jacobi.hpp"
+#include "cpufree/stencils/gpu/stencil.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
-#include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace {
 

@@ -107,7 +107,7 @@ def test_pipe_from_which_nobody_reads_is_given_up(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     monkeypatch.setattr(output_file, "READER_LIMIT", 0.05)
-    with pytest.raises(FileFormatError, match="cannot be written: nobody reads from the pipe"):
+    with pytest.raises(FileFormatError, match="cannot be written: the pipe has no reader"):
         write_text(tmp_path / "pipe", "text")
 
 

@@ -169,4 +169,4 @@ PARTS = {
 def table(part: str) -> str:
     """Return the table of a group of goals."""
     rows = [goal.cells() for goal in PARTS[part]()]
-    return markdown(["what", "aim", "reached", ""], rows).replace("--:", "---")
+    return markdown(["what", "aim", "reached", "verdict"], rows).replace("--:", "---")

@@ -1,4 +1,4 @@
-"""The text of docs/results.md: results.md beside this file, with what records say in its places.
+"""The text of docs/results.md: results.md beside this file, with values of records in its places.
 
 A place is {{name}}, or {{record NAME}} for the machine, date and commit of a record.
 """

@@ -132,7 +132,7 @@ def _where_time_goes(measured: list[Series]) -> Iterable[str]:
         rows.append([goals.PATHS[one.name, one.back_end], *(c.replace("nan", "–") for c in cells)])
     if rows:
         yield "Where the time of 64 B goes: microseconds after data ready, medians:\n"
-        yield markdown(["", "trigger sent", "copy begun", "flags set", "seen"], rows)
+        yield markdown(["way", "trigger sent", "copy begun", "flags set", "seen"], rows)
 
 
 def _overlap(measured: list[Series]) -> Iterable[str]:
@@ -215,7 +215,10 @@ def section(paths: dict[str, Path]) -> str:
     lines = [
         f"{first['machine']['gpus']}{f', driver {driver}' if driver else ''}, "
         f"{first['date'][:10]}{f', commit {trees}' if trees else ''}; records: {links}.\n",
-        markdown(["what", "target", "reached", ""], [g.cells() for g in goals.all_goals(measured)]),
+        markdown(
+            ["what", "target", "reached", "verdict"],
+            [g.cells() for g in goals.all_goals(measured)],
+        ),
     ]
     if missed := _reasons(goals.all_goals(measured)):
         lines += ["Why targets are missed:\n", "\n".join(missed) + "\n"]

@@ -80,7 +80,7 @@ class Comm {
   virtual double slowest(double seconds) { return seconds; }
 };
 
-// One PE: nobody to talk to.
+// One PE: it exchanges nothing.
 template <class T>
 class Alone : public Comm<T> {
  public:

@@ -15,10 +15,10 @@
 // Why no total is. NVSHMEM, as OpenSHMEM, wants the target of a reduction ready on all PEs before
 // the first one begins it. Reduction n + kRing has the target of n, whose last reader comes before
 // reduction n + 3 in the order of the streams (direction of cg: totals of n are `before` behind
-// n + 2). Who begins n + kRing has the totals of n + 3, to which everybody contributed. The source
-// is written again when the PE's own reduction is over, after which nobody reads it.
+// n + 2). A PE that begins n + kRing has the totals of n + 3, to which all contributed. The source
+// is written again when the PE's own reduction is over, after which no PE reads it.
 //
-// Why nobody waits in vain. Each PE launches the puts of an exchange before its waits, and what
+// Why no wait is in vain. Each PE launches the puts of an exchange before its waits, and what
 // another one waits for was launched before anything that depends on it: even GPUs that ran
 // everything one after another, in the order of the launches, would come through.
 #pragma once
@@ -64,7 +64,7 @@ class Nvshmem : public Comm<T> {
     team_.meet(kCopyLimit);  // others may take longer to be set up
   }
 
-  // Nobody clears, or writes, what another one still needs.
+  // No PE clears, or writes, what another PE still needs.
   void begin(const Ranks&) override {
     for (std::size_t k = 0; k < totals_.size(); ++k) totals_[k] = rank_.sums.data() + k;
     team_.meet(wait_limit_);

@@ -19,7 +19,7 @@
 
 namespace cpufree::baselines {
 
-// What somebody looks at while a kernel runs.
+// Words that the host reads while a kernel runs.
 using gpu_p2p::load_packet;
 using gpu_p2p::store_packet;
 __device__ inline void set_loop(gpuLoopHandle_t handle, bool again) {
@@ -133,7 +133,7 @@ struct GridThreads {
   }
 };
 
-// The operand of a product; nobody writes it while the kernel runs.
+// The operand of a product; it is constant while the kernel runs.
 template <class T>
 struct ReadOnly {
   static constexpr bool in_pieces = false;

@@ -1,4 +1,4 @@
-// What the baselines of stencils ask for, say and move alike, whoever drives their slabs.
+// Parameters, messages and copies that all baselines of stencils share.
 #pragma once
 
 #include <algorithm>

@@ -87,7 +87,7 @@ class Baseline {
 std::string shmem_version(const std::string& library);
 std::string make_shmem_id(const std::string& library);
 
-// All kinds, with their state on this machine; but for NVSHMEM, which nobody looks for here.
+// All kinds, with their state on this machine, except NVSHMEM, which is not looked for here.
 std::vector<BaselineKind> baseline_kinds(const std::string& nccl_library);
 
 // Lays the matrix out. `part` and `order` as in make_system. Throws InvalidInput, Unsupported (with

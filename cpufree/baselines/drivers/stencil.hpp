@@ -54,7 +54,7 @@ class StencilBaseline {
                      const std::string& variant) = 0;
 };
 
-// All kinds, with their state on this machine; but for NVSHMEM, which nobody looks for here. Their
+// All kinds, with their state on this machine, except NVSHMEM, which is not looked for here. Their
 // only method is "jacobi".
 std::vector<BaselineKind> stencil_baseline_kinds(const std::string& nccl_library);
 

@@ -76,7 +76,7 @@ class ShmemSlabBaseline : public StencilBaseline<T> {
     return nullptr;
   }
 
-  // The time of the slowest PE, once all have come to the end: values of a run are nobody's before.
+  // The time of the slowest PE, once all have ended: values of a run are valid only then.
   // Who has given up within it knows more, and is to say so first.
   double slowest(SlabVariant variant, std::uint64_t iterations) {
     return comm_->team().largest(run_->run(variant, iterations), 2.0 * spec_.wait_limit);

@@ -3,7 +3,7 @@
 // Iteration m makes copy m + 1 of the values out of copy m (numbers modulo 2). Ghosts of copy m are
 // what the neighbours computed in iteration m - 1.
 //
-// Why no ghost is overwritten too early (write after read), wherever somebody else writes it:
+// Why no ghost is overwritten too early (write after read), where another PE writes it:
 // ghosts of copy m + 1 are written in the neighbour's iteration m, which begins when the ghosts are
 // there that this slab sent in iteration m - 1. It sent them after its edges of iteration m - 1
 // were computed, which were the last to read ghosts of copy m - 1, the same memory.
@@ -111,7 +111,7 @@ class SlabComm {
   const Slabs& slabs_;
 };
 
-// One slab: nobody to talk to. Ghosts along a periodic axis 0 are its own, stored by the kernel.
+// One slab: it exchanges nothing. Ghosts along a periodic axis 0 are its own, stored by the kernel.
 template <class T>
 class NoComm : public SlabComm<T> {
  public:
@@ -124,7 +124,7 @@ class NoComm : public SlabComm<T> {
   }
 };
 
-// `copy`: kernel, then copies, then the host waits for all of it; nobody goes on before his
+// `copy`: kernel, then copies, then the host waits for all of it; no slab goes on before its
 // neighbours have come as far.
 template <class T>
 class CopyComm : public SlabComm<T> {

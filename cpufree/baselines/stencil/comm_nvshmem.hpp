@@ -19,7 +19,7 @@
 // meet, after the values of each were set; and it ends with its waits, which every PE's host waits
 // for before they meet again.
 //
-// Why nobody waits in vain. In each iteration a PE launches its signals before its waits, and the
+// Why no wait is in vain. In each iteration a PE launches its signals before its waits, and the
 // signals depend on waits of iterations before alone: even GPUs that ran everything one after
 // another, in the order of the launches, would come through. Where a PE has died, the others do not
 // hang: kernels that wait give up at wait_limit; hosts wait for what is on their streams, and at
@@ -27,8 +27,8 @@
 // the process. A PE whose kernel has given up goes on with what it has launched, and tells of it,
 // but never comes to the end of the run, without which no PE takes its own values.
 //
-// What a kernel has stored is seen by whoever sees a signal behind it on the stream: a kernel's end
-// comes before what follows it, for all GPUs; `meet` has a fence of its own besides.
+// What a kernel has stored is visible to any PE that sees a later signal of the stream: a kernel's
+// end comes before what follows it, for all GPUs; `meet` has a fence of its own besides.
 #pragma once
 
 #include <algorithm>

@@ -32,7 +32,7 @@ struct SlabLayout {
   // First plane of a PE, in numbers of the grid.
   std::int64_t first(int pe) const { return grid.first(0) + grid.updated(0) * pe / pes; }
   std::int64_t planes(int pe) const { return first(pe + 1) - first(pe); }
-  // The PE that owns the planes before (side 0) or after (side 1); -1: nobody.
+  // The PE that owns the planes before (side 0) or after (side 1); -1: none.
   int beside(int pe, int side) const {
     const int other = side == 0 ? pe - 1 : pe + 1;
     if (other >= 0 && other < pes) return other;
@@ -76,7 +76,7 @@ std::int32_t cut_part(StepTiles& tiles, std::int64_t planes, Part part) {
 
 template <class T>
 struct Slab {
-  // `bare`: its values get their memory from somebody else.
+  // `bare`: the caller gives memory for its values.
   Slab(const SlabLayout& where, int number, int on, int chunk_depth, bool bare = false)
       : layout(where),
         pe(number),

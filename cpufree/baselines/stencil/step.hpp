@@ -52,7 +52,7 @@ struct StepCopies {
 // they set the flag after that (write after read). One writer a flag. The epoch is counted up by
 // the last of the blocks, when all of them have read it.
 struct StepSync {
-  std::int32_t blocks = 0;  // the first so many; 0: nobody waits
+  std::int32_t blocks = 0;  // number of blocks that wait, from the first; 0: none
   std::int32_t sides = 0;
   const Flag* arrived[2] = {};
   Flag* tell[2] = {};

@@ -2,7 +2,7 @@
 // cpufree/solvers, vector updates fused with the sums that follow them and with the packing of the
 // halo. Scalars are computed from the totals by every thread alike, which costs no launch.
 //
-// Whoever looks at the residual late has launched iterations that nobody needs. They change
+// A host that reads the residual late has launched surplus iterations. They change
 // nothing: as soon as the totals say that the solve is over, x, r and the direction stay as they
 // are, and so the next totals say it again.
 #pragma once
@@ -184,7 +184,7 @@ struct AwaitGhosts {
   CPUFREE_KERNEL_FN void finish(int) const {}
 };
 
-// Waits for everybody's sums, and adds them in the order of the PEs. Ends the epoch.
+// Waits for the sums of all PEs, and adds them in the order of the PEs. Ends the epoch.
 struct AwaitSums {
   const Packet* slots;
   std::uint64_t* epoch;

@@ -60,6 +60,18 @@ nb::dict inspect_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
   return dict_of(seen);
 }
 
+double largest_entry_of(const nb::object& data) {
+  if (Vector<double> values; nb::try_cast(data, values, false)) {
+    const nb::gil_scoped_release release;
+    return largest_entry(span_of(values));
+  }
+  if (Vector<float> singles; nb::try_cast(data, singles, false)) {
+    const nb::gil_scoped_release release;
+    return static_cast<double>(largest_entry(span_of(singles)));
+  }
+  throw InvalidInput("data must be a contiguous array of float64 or float32");
+}
+
 template <class T>
 double norm_of_residual(const Vector<std::int64_t>& indptr, const Rows& indices,
                         const Vector<T>& data, const Vector<double>& b, const Vector<double>& x) {
@@ -183,6 +195,7 @@ nb::dict dict_of(const EntryReport& seen) {
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
+  m.def("largest_entry", &largest_entry_of, nb::arg("data"));
   m.def("residual_norm", &residual_norm_in, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         nb::arg("b"), nb::arg("x"));
   m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),

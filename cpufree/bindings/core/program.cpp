@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/programs/cpu/cpu_program.hpp"
 #include "cpufree/systems/cpu/process_heaps.hpp"
-#include "cpufree/systems/program/cpu_program.hpp"
 
 namespace nb = nanobind;
 

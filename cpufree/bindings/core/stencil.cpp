@@ -13,8 +13,8 @@
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/stencil/stencil.hpp"
-#include "cpufree/systems/stencil/stencil_plan.hpp"
+#include "cpufree/stencils/host/stencil.hpp"
+#include "cpufree/stencils/host/stencil_plan.hpp"
 
 namespace nb = nanobind;
 

@@ -32,9 +32,10 @@ namespace {
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels",
-                         "several_machines", "node_size", "pc", "pc_level", "pc_block"});
+  require_known(tuning,
+                {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut",
+                 "layout", "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines",
+                 "node_size", "pc", "pc_level", "pc_block", "first_method", "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -54,6 +55,9 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
+  spec.first.method = method_from_name(option<std::string>(tuning, "first_method", "prcg"));
+  spec.first.preconditioner =
+      preconditioner_from_name(option<std::string>(tuning, "first_pc", "jacobi"));
   if (tuning.contains("pc")) {
     spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
     spec.factors.level = option(tuning, "pc_level", spec.factors.level);
@@ -265,6 +269,7 @@ class PySystem {
 
 void bind_systems(nb::module_& m) {
   m.attr("most_block_halo_nonzeros") = kMostBlockHaloNonzeros;
+  m.attr("least_gpu_layout_nonzeros") = kLeastGpuLayoutNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
                     const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),

@@ -115,6 +115,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["levels"] = levels;
   d["coarsest_why"] = plan.coarsest_why;
   d["seconds"] = dict_of(plan.seconds);
+  d["diagonal_spread"] = plan.diagonal_spread;
   if (plan.entries) {
     d["entries"] = dict_of(*plan.entries);
     d["mean_distance"] = plan.mean_distance;

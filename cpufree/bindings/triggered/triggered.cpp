@@ -10,9 +10,9 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/bindings/triggered/triggered.hpp"
-#include "cpufree/systems/triggered/back_ends.hpp"
-#include "cpufree/systems/triggered/jacobi.hpp"
-#include "cpufree/systems/triggered/studies.hpp"
+#include "cpufree/triggered/back_ends.hpp"
+#include "cpufree/triggered/jacobi.hpp"
+#include "cpufree/triggered/studies.hpp"
 
 namespace nb = nanobind;
 

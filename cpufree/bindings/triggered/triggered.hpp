@@ -10,7 +10,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/numpy.hpp"
-#include "cpufree/systems/triggered/domain.hpp"
+#include "cpufree/triggered/domain.hpp"
 
 namespace cpufree::triggered {
 

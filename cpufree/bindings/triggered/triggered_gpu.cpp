@@ -11,9 +11,9 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/bindings/triggered/triggered.hpp"
-#include "cpufree/systems/triggered/gpu/domain.hpp"
-#include "cpufree/systems/triggered/gpu/scripts.hpp"
-#include "cpufree/systems/triggered/gpu/studies.hpp"
+#include "cpufree/triggered/gpu/domain.hpp"
+#include "cpufree/triggered/gpu/scripts.hpp"
+#include "cpufree/triggered/gpu/studies.hpp"
 
 namespace nb = nanobind;
 

@@ -91,7 +91,7 @@ bool Machine::deliver_one(Fiber& fiber) {
       k = std::min(k, earlier);
   const Pending store = pending[k];
   if (store.not_before > steps_) {
-    ++version_;  // it will come: nobody is stuck yet
+    ++version_;  // it will come: no fiber is stuck yet
     return false;
   }
   std::memcpy(store.to, store.bytes, store.size);

@@ -1,5 +1,5 @@
-// Memory that processes of one machine share. Whoever makes a segment tells where it is; no name
-// stays behind in a file system, so that nothing is left over however the processes end.
+// Memory that processes of one machine share. The maker of a segment tells the others where it is;
+// no name stays behind in a file system, so that nothing is left over however the processes end.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class Segment {
 
   std::byte* data() const { return data_; }
   SegmentAddress address() const;
-  // Nobody can open it any more; who has it mapped keeps it.
+  // It can no longer be opened; processes that have mapped it keep it.
   void close_to_others();
 
  private:

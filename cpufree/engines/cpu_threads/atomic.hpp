@@ -23,8 +23,8 @@ inline Epoch count_in(Flag& counter) {
 }
 
 // A 16-byte store is no atomic of C++. The tag is stored last, with release, and loaded first, with
-// acquire, so whoever sees the tag sees the value. The value cannot be newer than the tag: its slot
-// is written again only when it is proven read (allreduce.hpp, "Reuse").
+// acquire, so a thread that sees the tag sees the value. The value cannot be newer than the tag:
+// its slot is written again only when it is proven read (allreduce.hpp, "Reuse").
 inline void store_packet(Packet& packet, double value, std::uint64_t tag) {
   std::atomic_ref<double>(packet.value).store(value, std::memory_order_relaxed);
   std::atomic_ref<std::uint64_t>(packet.tag).store(tag, std::memory_order_release);

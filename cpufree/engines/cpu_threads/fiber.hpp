@@ -23,7 +23,7 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Stops here, as `from`, and goes on at `to`. Returns when somebody switches to `from`.
+  // Stops here, as `from`, and goes on at `to`. Returns when another fiber switches to `from`.
   static void switch_between(Fiber& from, Fiber& to);
   // The same for a fiber that will not be switched to again.
   static void leave_for(Fiber& from, Fiber& to);

@@ -1,4 +1,4 @@
-// The port of kernels whose threads wait for nobody: where a thread is, and atomics.
+// The port of kernels whose threads never wait: where a thread is, and atomics.
 #pragma once
 
 #include <atomic>

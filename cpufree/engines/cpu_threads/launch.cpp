@@ -50,7 +50,7 @@ Launch::Launch(const LaunchConfig& config, std::function<void(Port&)> kernel)
 Launch::~Launch() {
   if (workers_->wait_for(std::chrono::milliseconds(0))) return;
   shared_.tell_all();               // ends waits, and
-  shared_.notes |= kNoteInterrupt;  // solves that wait for nobody
+  shared_.notes |= kNoteInterrupt;  // solves that never wait
 }
 
 void Launch::run_block(int number, Seat& seat) {

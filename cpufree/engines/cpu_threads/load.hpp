@@ -1,8 +1,8 @@
 // What other programs leave of this machine's cores, as far as this process has seen.
 //
 // A thread that waits for another one waits for the operating system, too, where a third program
-// runs on that one's core: milliseconds instead of a microsecond. Fewer threads, which nobody is
-// in the way of, are faster then. Whoever finds a thread without its core says so here, and all
+// runs on that one's core: milliseconds instead of a microsecond. Fewer threads, which have cores
+// to themselves, are faster then. A thread that lost its core says so here, and all
 // launches of the process use fewer threads for a while; then one more is tried again. The while
 // doubles, up to a tenth of a second, as long as trials fail. All times are of launches: what goes
 // on between them tells nothing, and a trial costs a short solve as much as a long one.
@@ -20,7 +20,7 @@ class Load {
   // The one of this process. Begins with a look at how many threads of the machine want to run now.
   static Load& here();
 
-  // `idle`: cores that nobody uses, as far as is known now.
+  // `idle`: unused cores, as far as is known now.
   explicit Load(int idle) : allowed_(idle) {}
 
   // A launch that could use `wanted` threads begins: with how many, one at least. And ends.

@@ -79,7 +79,7 @@ class Port : public SoloBlock {
     Clock::time_point start{};
   };
 
-  // `seat`: null for a single block, which waits for nobody.
+  // `seat`: null for a single block, which never waits.
   Port(Shared& shared, int pe, int block, Seat* seat = nullptr)
       : shared_(shared), pe_(pe), block_(block), seat_(seat) {}
 

@@ -51,7 +51,7 @@ class DeviceLocks {
   explicit DeviceLocks(const std::vector<int>& devices) {
     for (const int device : in_order(devices)) locks_.emplace_back(mutex_of(device));
   }
-  // Those that nobody has, and no waiting: `all()` says whether they are all.
+  // Does not wait: locks the devices that are free; `all()` says whether these are all.
   DeviceLocks(const std::vector<int>& devices, std::try_to_lock_t) {
     for (const int device : in_order(devices))
       locks_.emplace_back(mutex_of(device), std::try_to_lock);

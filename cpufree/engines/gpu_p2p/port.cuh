@@ -131,7 +131,7 @@ class Port : public Unstudied {
       const int k = job % K;
       const int member = job / K;
       const auto part = prepare(k, member * 32 + l, team * 32);
-      // A packet takes longer than this; whoever looks before is only in its way.
+      // A packet takes longer than this; earlier polling only adds traffic.
       while (on_its_way && clock64() - start < kFlight) {
       }
       const double found = warp_sum(body(part));
@@ -183,7 +183,7 @@ class Port : public Unstudied {
   template <class T>
   __device__ const T& keep(const T& value) {
     __shared__ alignas(16) unsigned char room[sizeof(T)];
-    __syncthreads();  // nobody reads the one before any more
+    __syncthreads();  // the previous one is no longer read
     if (lane() == 0) new (room) T(value);
     __syncthreads();
     return *reinterpret_cast<T*>(room);

@@ -121,7 +121,7 @@ inline constexpr auto gpuMemcpyDefault = cudaMemcpyDefault;
 inline gpuError_t gpuIpcOpenMemHandle(void** p, gpuIpcMemHandle_t handle) {
   return cudaIpcOpenMemHandle(p, handle, cudaIpcMemLazyEnablePeerAccess);
 }
-// Pages that go to whoever uses them.
+// Pages that move to the processor that uses them.
 inline gpuError_t gpuMallocManaged(void** p, std::size_t bytes) {
   return cudaMallocManaged(p, bytes, cudaMemAttachGlobal);
 }
@@ -196,7 +196,7 @@ inline gpuError_t gpuStreamWaitWord(gpuStream_t stream, const void* address,
              : static_cast<gpuError_t>(
                    call(stream, reinterpret_cast<unsigned long long>(address), value, kAtLeast));
 }
-// Once what was before it in the stream is over, and is to be seen by whoever sees the word.
+// Once earlier work of the stream has ended; its results are visible to readers of the word.
 inline gpuError_t gpuStreamWriteWord(gpuStream_t stream, void* address, unsigned long long value) {
   static gpuStreamWordCall* call = nullptr;
   static const gpuError_t found = gpuStreamWordFunction(&call, "cuStreamWriteValue64");

@@ -63,7 +63,7 @@ struct BlockRows {
 template <class T>
 BlockRows group(const LocalSystem<T>& local, const Cutting& cutting, std::size_t block,
                 std::int32_t slice) {
-  std::vector<std::int32_t> rows[3];  // that other PEs read, other blocks, nobody
+  std::vector<std::int32_t> rows[3];  // read by other PEs, by other blocks, by neither
   for (auto k = cutting.begin[block]; k < cutting.begin[block + 1]; ++k) {
     const std::int32_t row = cutting.rows[at(k)];
     rows[row >= local.interior ? 0 : cutting.boundary[at(row)] != 0 ? 1 : 2].push_back(row);

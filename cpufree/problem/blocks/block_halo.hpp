@@ -21,7 +21,7 @@
 namespace cpufree {
 
 struct BlockHalos {
-  // Of the PEs of the plan, [pe][block]; nobody is awaited but by packets.
+  // Of the PEs of the plan, [pe][block]; blocks are awaited by packets only.
   std::vector<std::vector<BlockPlan>> plans;
   std::vector<std::int32_t> packets;  // of each of them
 };

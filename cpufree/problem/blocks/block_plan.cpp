@@ -14,19 +14,6 @@ namespace {
 
 using Plans = std::vector<std::vector<BlockPlan>>;
 
-// The blocks share interior and boundary rows by weight; padded(i): see split_by.
-template <class F>
-std::vector<BlockPlan> shared(F&& padded, std::int32_t interior, std::int32_t rows, int blocks) {
-  std::vector<BlockPlan> plans(at(blocks));
-  const auto inner = split_by(padded, {0, interior}, blocks);
-  const auto outer = split_by(padded, {interior, rows}, blocks);
-  for (std::size_t b = 0; b < plans.size(); ++b) {
-    plans[b].interior = inner[b];
-    plans[b].boundary = outer[b];
-  }
-  return plans;
-}
-
 void sort_unique(std::vector<std::int32_t>& v) {
   std::ranges::sort(v);
   v.erase(std::ranges::unique(v).begin(), v.end());
@@ -140,11 +127,10 @@ Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, 
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
     const auto& local = plan.local[pe];
     // The slowest block is waited for: what counts is what slices take, not the entries.
-    std::vector<std::int64_t> padded{0};
-    append_padded(local.row_ptr, {0, local.interior}, padded);
-    append_padded(local.row_ptr, {local.interior, local.rows()}, padded);
-    plans[pe] =
-        shared([&](std::int32_t i) { return padded[at(i)]; }, local.interior, local.rows(), blocks);
+    const PaddedRows padded(local.interior, local.rows(),
+                            slice_costs(local.row_ptr, {0, local.interior}),
+                            slice_costs(local.row_ptr, {local.interior, local.rows()}));
+    plans[pe] = share_rows(padded, local.interior, local.rows(), blocks);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
@@ -193,7 +179,14 @@ std::int64_t PaddedRows::operator()(std::int32_t i) const {
 
 std::vector<BlockPlan> share_rows(const PaddedRows& padded, std::int32_t interior,
                                   std::int32_t rows, int blocks) {
-  return shared(padded, interior, rows, blocks);
+  std::vector<BlockPlan> plans(at(blocks));
+  const auto inner = split_by(padded, {0, interior}, blocks);
+  const auto outer = split_by(padded, {interior, rows}, blocks);
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    plans[b].interior = inner[b];
+    plans[b].boundary = outer[b];
+  }
+  return plans;
 }
 
 BoundaryRanges gather_boundaries(const Plans& plans, const Peers& peers) {

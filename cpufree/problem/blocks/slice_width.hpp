@@ -23,10 +23,7 @@ inline SliceWidth best_slice_width(const std::array<std::int64_t, kSliceRows>& o
   return best_slice_width(lengths);
 }
 
-// Adds to `padded`, which ends with what rows before `rows` take (it begins with 0), what these
-// take in slices of their own: the sums, row by row, of the costs above, equal for the rows of a
-// slice. To be split like a row_ptr.
-void append_padded(std::span<const std::int64_t> row_ptr, RowRange rows,
-                   std::vector<std::int64_t>& padded);
+// What each slice of these rows costs, from the first on; the last one may have fewer rows.
+std::vector<std::int64_t> slice_costs(std::span<const std::int64_t> row_ptr, RowRange rows);
 
 }  // namespace cpufree

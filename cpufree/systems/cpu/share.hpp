@@ -1,6 +1,12 @@
 // One block's rows of a matrix on the CPU engine: slices, and whom the block waits for.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/sliced.hpp"
 #include "cpufree/formats/sliced_build.hpp"
@@ -8,6 +14,21 @@
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
+
+// What there is to know of the diagonals of some rows.
+struct DiagonalFacts {
+  double bound = 0.0;  // the largest sum_j |a_ij| / |a_ii|, which bounds the spectrum of D^-1 A
+  double most = 0.0, least = std::numeric_limits<double>::infinity();  // |a_ii|
+
+  void take(const RowSize& row) { join({row.bound(), row.diagonal, row.diagonal}); }
+  void join(const DiagonalFacts& more) {
+    bound = std::max(bound, more.bound);
+    most = std::max(most, more.most);
+    least = std::min(least, more.least);
+  }
+  // The largest over the smallest; 1 where one is missing.
+  double spread() const { return most > 0.0 && least > 0.0 ? most / least : 1.0; }
+};
 
 template <class T>
 struct CpuShare {
@@ -18,11 +39,20 @@ struct CpuShare {
   BlockPlan plan;
   std::int64_t boundary_slice = 0;
 
-  // Slices of the rows that the plan has.
-  void make(const LocalSystem<T>& local) {
-    append_slices(local, plan.interior, slices);
+  // Slices of the rows that the plan has. Calls then(slice, row, rows) for each of them, the first
+  // of whose rows is `row`, while it is in a cache.
+  template <class F>
+  void make(const LocalSystem<T>& local, F&& then) {
+    const auto entries = [&](RowRange rows) {
+      return local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
+    };
+    reserve_slices(entries(plan.interior) + entries(plan.boundary), slices);
+    append(local, plan.interior, then);
     boundary_slice = static_cast<std::int64_t>(slices.slice_ptr.size()) - 1;
-    append_slices(local, plan.boundary, slices);
+    append(local, plan.boundary, then);
+  }
+  void make(const LocalSystem<T>& local) {
+    make(local, [](std::size_t, std::int32_t, std::int32_t) {});
   }
   double bytes() const {
     return static_cast<double>(slices.val.size() * sizeof(T) +
@@ -52,6 +82,21 @@ struct CpuShare {
     view.remote_end = plan.boundary.end;
     view.send_shift = first_boundary;
     return view;
+  }
+
+ private:
+  template <class F>
+  void append(const LocalSystem<T>& local, RowRange rows, F&& then) {
+    constexpr std::int32_t kTogether = 1 << 11;
+    std::int32_t begin = rows.begin;
+    do {
+      const std::int32_t end = std::min(begin + kTogether, rows.end);
+      append_slices(local, {begin, end}, slices);
+      const auto slices_of = [&](std::int32_t count) { return at((count + kWidth - 1) / kWidth); };
+      std::size_t slice = slices.slice_ptr.size() - 1 - slices_of(end - begin);
+      for (; begin < end; begin += kWidth) then(slice++, begin, std::min(kWidth, end - begin));
+      begin = end;
+    } while (begin < rows.end);
   }
 };
 

@@ -117,6 +117,31 @@ void CpuSystem<T>::plan_nodes(HaloPlan<T>& plan, std::vector<std::vector<BlockPl
   if (team_) extent.rows_and_ghosts = most(*team_, "length of vectors", extent.rows_and_ghosts);
 }
 
+// What all PEs have on their diagonals, from what the blocks of this process have.
+template <class T>
+void CpuSystem<T>::take_diagonals(const std::vector<DiagonalFacts>& of_blocks) {
+  diagonal_ = {};
+  for (const DiagonalFacts& some : of_blocks) diagonal_.join(some);
+  if (team_) {
+    diagonal_.bound = most(*team_, "bound of the spectrum", diagonal_.bound);
+    diagonal_.most = most(*team_, "largest entry of the diagonal", diagonal_.most);
+    diagonal_.least = -most(*team_, "smallest entry of the diagonal", -diagonal_.least);
+  }
+  report_.diagonal_spread = diagonal_.spread();
+}
+
+// Writes the inverse diagonal of the rows of a slice, the first of which is `row`.
+template <class T>
+void CpuSystem<T>::invert_diagonal(Pe& pe, const Share& share, std::size_t slice, std::int32_t row,
+                                   std::int32_t rows, DiagonalFacts& facts) const {
+  T* const inverse = pe.vectors[index_.inverse_diagonal].data() + row;
+  const auto sizes = row_sizes(share.slices, slice, row);
+  for (std::int32_t l = 0; l < rows; ++l) {
+    inverse[l] = static_cast<T>(sizes[at(l)].inverse());
+    facts.take(sizes[at(l)]);
+  }
+}
+
 // Slices, diagonal and row sums of every block, each on a thread of its own.
 template <class T>
 void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>> plans) {
@@ -126,18 +151,18 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
   }
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     for (std::size_t b = 0; b < at(blocks_); ++b) pes_[pe].shares[b].plan = std::move(plans[pe][b]);
-  std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);
-  in_parallel(static_cast<int>(bounds.size()), [&](int k) {
-    const LocalSystem<T>& local = plan.local[at(k / blocks_)];
+  std::vector<DiagonalFacts> found(pes_.size() * at(blocks_));
+  in_parallel(static_cast<int>(found.size()), [&](int k) {
     Pe& pe = pes_[at(k / blocks_)];
     Share& share = pe.shares[at(k % blocks_)];
-    share.make(local);
-    T* const inverse = pe.vectors[index_.inverse_diagonal].data();
-    for (const RowRange range : {share.plan.interior, share.plan.boundary})
-      bounds[at(k)] = std::max(bounds[at(k)], invert_diagonal(local, range, inverse + range.begin));
+    DiagonalFacts facts;
+    share.make(plan.local[at(k / blocks_)],
+               [&](std::size_t slice, std::int32_t row, std::int32_t rows) {
+                 invert_diagonal(pe, share, slice, row, rows, facts);
+               });
+    found[at(k)] = facts;
   });
-  lambda_bound_ = *std::ranges::max_element(bounds);
-  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
+  take_diagonals(found);
 }
 
 // Symmetric memory, and the blocks' views of their shares.
@@ -272,7 +297,7 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
     given.largest = std::max(given.largest, std::abs(static_cast<double>(value)));
   if (team_) given = given_in_all(*team_, given);
   const double scale = scale_from(given.largest);
-  const SolveParams params = params_of<T>(spec, lambda_bound_, given.guess);
+  const SolveParams params = params_of<T>(spec, diagonal_.bound, given.guess);
   reserve_vectors(spec);
   timer.lap("memory");
   load(b.span(), x0.span(), scale);

@@ -85,7 +85,10 @@ class CpuSystem final : public System<T> {
   void show_factors();
   void make_multigrid(const CsrView<T>& matrix, const HaloPlan<T>& plan,
                       const std::vector<std::vector<BlockPlan>>& blocks);
-  double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
+  void invert_diagonal(Pe& pe, const Share& share, std::size_t slice, std::int32_t row,
+                       std::int32_t rows, DiagonalFacts& facts) const;
+  void take_diagonals(const std::vector<DiagonalFacts>& of_blocks);
+  DiagonalFacts rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
@@ -123,7 +126,7 @@ class CpuSystem final : public System<T> {
   std::vector<Pe> pes_;         // of this process
   std::vector<Remote> remote_;  // of these, where there are several nodes
   PlanReport report_;
-  double lambda_bound_ = 0.0;
+  DiagonalFacts diagonal_;  // of all PEs
   PrivateIndex index_ = private_index();
 
   Extent extent_;

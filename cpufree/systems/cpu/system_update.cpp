@@ -8,31 +8,24 @@
 
 namespace cpufree {
 
-// Writes the values of one share, and its inverse diagonal. Returns its bound of the spectrum.
+// Writes the values of one share, and its inverse diagonal.
 template <class T>
-double CpuSystem<T>::rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const {
+DiagonalFacts CpuSystem<T>::rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const {
   const LocalSystem<T>& local = pe.local;
-  T* const inverse = pe.vectors[index_.inverse_diagonal].data();
-  double bound = 0.0;
+  DiagonalFacts facts;
   std::size_t slice = 0;
   for (const RowRange range : {share.plan.interior, share.plan.boundary})
     for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice) {
       const std::int32_t rows = std::min(kWidth, range.end - first);
       std::array<RowValues<T>, at(kWidth)> values;
-      std::array<RowSize, at(kWidth)> sizes{};
       for (std::int32_t l = 0; l < rows; ++l)
         values[at(l)] = {matrix, local.global_row[at(first + l)]};
       rewrite_slice(share.slices, slice, [&](int l, std::int32_t column) {
-        const T value = values[at(l)].at_column(local.name_of(column));
-        sizes[at(l)].add(static_cast<double>(value), column == first + l);
-        return value;
+        return values[at(l)].at_column(local.name_of(column));
       });
-      for (std::int32_t l = 0; l < rows; ++l) {
-        inverse[first + l] = static_cast<T>(sizes[at(l)].inverse());
-        bound = std::max(bound, sizes[at(l)].bound());
-      }
+      invert_diagonal(pe, share, slice, first, rows, facts);
     }
-  return bound;
+  return facts;
 }
 
 // Values are stored as they are: all fit.
@@ -44,13 +37,12 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   require_update(matrix, rows_, report_);
   if (multigrid_) return false;  // its pattern may change with the values
   usable_ = false;
-  std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);
-  in_parallel(static_cast<int>(bounds.size()), [&](int k) {
+  std::vector<DiagonalFacts> found(pes_.size() * at(blocks_));
+  in_parallel(static_cast<int>(found.size()), [&](int k) {
     Pe& pe = pes_[at(k / blocks_)];
-    bounds[at(k)] = rewrite(matrix, pe, pe.shares[at(k % blocks_)]);
+    found[at(k)] = rewrite(matrix, pe, pe.shares[at(k % blocks_)]);
   });
-  lambda_bound_ = *std::ranges::max_element(bounds);
-  if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
+  take_diagonals(found);
   make_factors([&](std::size_t k) { return own_rows_of(matrix, pes_[k].local.global_row); });
   show_factors();
   usable_ = true;

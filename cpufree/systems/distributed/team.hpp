@@ -1,7 +1,7 @@
 // The processes that work on a system together, one for each PE, as seen from one of them.
 //
 // All members call the same functions in the same order, and each call returns once all have made
-// it. Where a member fails, calls throw in all others: nobody waits for one that will not come.
+// it. Where a member fails, calls throw in all others: no member waits for one that will not come.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Team {
   virtual ~Team() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // What everybody gives, by rank. `what` names the call, for messages.
+  // What all members give, by rank. `what` names the call, for messages.
   virtual std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) = 0;
   // The same, where all members come at about the same time: where one has not come so many seconds
   // after the first, it is taken for lost, and the call throws in the others.

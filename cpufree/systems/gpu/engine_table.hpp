@@ -10,12 +10,12 @@
 // sides are built together, by one compiler. `version` is compared before anything else is used.
 #pragma once
 
+#include "cpufree/probes/gpu/host_product.hpp"
+#include "cpufree/probes/gpu/host_ways.hpp"
+#include "cpufree/probes/gpu/prober.hpp"
+#include "cpufree/programs/gpu/program.hpp"
+#include "cpufree/stencils/gpu/stencil.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
-#include "cpufree/systems/probes/gpu/host_product.hpp"
-#include "cpufree/systems/probes/gpu/host_ways.hpp"
-#include "cpufree/systems/probes/gpu/prober.hpp"
-#include "cpufree/systems/program/gpu/program.hpp"
-#include "cpufree/systems/stencil/gpu/stencil.hpp"
 
 namespace cpufree {
 

@@ -6,6 +6,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/row_size.hpp"
 #include "cpufree/systems/gpu/upload.hpp"
 
 namespace cpufree {
@@ -64,6 +65,21 @@ void put(gpu::DeviceArray<U>& to, int device, gpu::DeviceArray<U> values) {
     to = std::move(values);
   else if (to.size() > 0)
     gpu::copy_to_device(device, to.data(), values.data(), to.size() * sizeof(U));
+}
+
+// Writes 1 / |a_ii| of the rows to inverse[0], inverse[1], ... (1 where a_ii is 0). Returns the
+// largest sum_j |a_ij| / |a_ii| among them, which bounds the spectrum of D^-1 A.
+template <class T>
+double invert_diagonal(const LocalSystem<T>& local, RowRange rows, T* inverse) {
+  double bound = 0.0;
+  for (std::int32_t i = rows.begin; i < rows.end; ++i) {
+    RowSize size;
+    for (std::int64_t e = local.row_ptr[at(i)]; e < local.row_ptr[at(i) + 1]; ++e)
+      size.add(static_cast<double>(local.values()[e]), local.columns()[e] == i);
+    inverse[i - rows.begin] = static_cast<T>(size.inverse());
+    bound = std::max(bound, size.bound());
+  }
+  return bound;
 }
 
 // Writes 1 / a_ii in the order of the private vectors; returns what bounds the spectrum.

@@ -23,8 +23,8 @@ GpuSolve<T>::GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemorie
       args_(place.devices.size()) {}
 
 template <class T>
-void GpuSolve<T>::choose_default(PlanReport& report) {
-  const Choice& choice = choice_for(SolveSpec{});
+void GpuSolve<T>::choose_first(PlanReport& report) {
+  const Choice& choice = choice_for(place_.spec.first);
   report.resident_vectors = choice.residency.vectors;
   report.resident_matrix = choice.residency.matrix;
   report.ring_slots = choice.residency.ring.slots;

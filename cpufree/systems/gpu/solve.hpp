@@ -21,8 +21,9 @@ class GpuSolve {
   // `pes` has the matrix; `bound`: of the spectrum.
   GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemories<T> pes, double bound);
 
-  // Chooses and loads the kernel of the default solve; says in the report what it keeps on chip.
-  void choose_default(PlanReport& report);
+  // Chooses and loads the kernel of the solve that is expected first; says in the report what it
+  // keeps on chip.
+  void choose_first(PlanReport& report);
   // Makes the symmetric heaps, and all that vectors of so many entries need.
   void make_heaps(std::size_t entries);
   // Makes what blocks are told of the layout and of factors, once there are heaps.

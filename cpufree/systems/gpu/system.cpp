@@ -7,9 +7,12 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
+#include "cpufree/systems/machine.hpp"
+#include "cpufree/systems/setup.hpp"
 
 namespace cpufree {
 
@@ -21,17 +24,28 @@ constexpr std::int64_t kEntriesOfMeshes = 30;
 // What is looked at of a matrix, to see whether its values have a dictionary.
 constexpr std::int64_t kLookedAt = 4096;
 constexpr std::size_t kFewValues = 16;
+constexpr double kVectors = 6.0;  // that a solve by prcg keeps on chip
 
-// What a large matrix is expected to be made of: kernels for that compile while it is laid out.
+// What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
+// small one is expected to stay on chip, with halos of blocks and its values as they are
+// (format_choice.cpp).
 template <class T>
-SliceKinds likely_kinds(const CsrView<T>& matrix) {
+KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
   std::set<T> values;
   for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
     if (const T value = matrix.val[at(k)]; value == value)
       values.insert(value);  // NaN has no order
   const bool runs = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
-  return (runs ? kRuns : kSingles) | (values.size() <= kFewValues ? kCodedValues : kPlainValues);
+  const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
+                       kVectors * static_cast<double>(matrix.n) * sizeof(T);
+  const int blocks = multiprocessors_of_pe(place.devices);
+  const bool small = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz()) &&
+                     bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+  const bool coded = !small && values.size() <= kFewValues;
+  SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
+  if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
+  return {kinds, small && matrix.nnz() >= 2 * kChunkWidth * matrix.n, place.devices};
 }
 
 // What an update makes anew.
@@ -48,11 +62,12 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   std::jthread waking = wake_devices(place_.devices);
+  if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
   timer_.lap("choice");
   if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
     waking.join();
     timer_.lap("context");
-    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts), likely_kinds(matrix));
+    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts));
     return;
   }
   if (spec.inspect) {
@@ -75,8 +90,10 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.team, "GPUs of one process lay a matrix out");
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+  // Kernels of the first solve compile beside those that lay the matrix out.
+  compile_ahead_for<T>(spec.first, {kSingles | kPlainValues, false, place_.devices});
   timer_.lap("choice");
-  set_up_by_gpus(matrix, {0, matrix.n}, kSingles | kPlainValues);
+  set_up_by_gpus(matrix, {0, matrix.n});
 }
 
 template <class T>
@@ -106,16 +123,12 @@ void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t
   });
 }
 
-// `likely`: what its slices are expected to be.
 template <class T>
-void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts,
-                                  SliceKinds likely) {
+void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts) {
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
   if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
     return refuse("the GPU has no room to lay this matrix out");
-  // Kernels of the default solve compile beside those that lay the matrix out.
-  compile_ahead_for<T>(SolveSpec{}, {likely, false, place_.devices});
   cuts_ = std::move(cuts);
   SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
   if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
@@ -140,6 +153,10 @@ void GpuSystem<T>::refuse(const std::string& why) {
 template <class T>
 void GpuSystem<T>::begin_solves(const Fill& fill) {
   timer_.lap("layout");
+  // What was expected may not be what is there.
+  if (!place_.several_nodes())
+    compile_ahead_for<T>(place_.spec.first,
+                         {kinds_of(layout_.facts), layout_.facts.on_chip, place_.devices});
   // NVSHMEM may still be starting: what it is not needed for comes first.
   PeMemories<T> pes(layout_.pes.size());
   for (std::size_t k = 0; k < pes.size(); ++k)
@@ -149,15 +166,10 @@ void GpuSystem<T>::begin_solves(const Fill& fill) {
   const double bound = fill(layout_.pes, pes);
   timer_.lap("upload");
   auto solve = std::make_unique<GpuSolve<T>>(place_, layout_.facts, std::move(pes), bound);
-  const auto choose_kernels = [&] {
-    solve->choose_default(layout_.report);
-    timer_.lap("kernels");
-  };
-  const bool by_nvshmem = place_.several_nodes();  // whose kernels are loaded once it runs
-  if (!by_nvshmem) choose_kernels();
   solve->make_heaps(at(rows_));
   timer_.lap("memory");
-  if (by_nvshmem) choose_kernels();
+  solve->choose_first(layout_.report);  // kernels of NVSHMEM are loaded once it runs
+  timer_.lap("kernels");
   solve->link(layout_);
   solve->factor(layout_);
   if (place_.spec.factors.any()) timer_.lap("factors");

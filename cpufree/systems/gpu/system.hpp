@@ -42,7 +42,7 @@ class GpuSystem final : public System<T> {
  private:
   void set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
                       std::int64_t first_row = 0);
-  void set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts, SliceKinds likely);
+  void set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts);
   // Fills the memory of PEs, and returns the bound of the spectrum.
   using Fill = std::function<double(const std::vector<PeLayout>& layouts, PeMemories<T>& pes)>;
   void begin_solves(const Fill& fill);

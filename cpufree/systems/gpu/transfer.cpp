@@ -1,30 +1,12 @@
 #include "cpufree/systems/gpu/transfer.hpp"
 
 #include <algorithm>
-#include <cstring>
-
-#include "cpufree/base/index.hpp"
-#include "cpufree/base/parallel.hpp"
 
 namespace cpufree {
 
 namespace {
 
 using gpu::OnDevice;
-
-constexpr std::size_t kStage = std::size_t{32} << 20;  // bytes of the pinned buffer, at most
-constexpr std::size_t kCopy = std::size_t{2} << 20;    // bytes that are worth a thread
-
-// memcpy by several threads.
-void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  const int parts = static_cast<int>(std::min<std::size_t>(bytes / kCopy + 1, 8));
-  const std::size_t part = (bytes + static_cast<std::size_t>(parts) - 1) / at(parts);
-  in_parallel(parts, [&](int k) {
-    const std::size_t begin = std::min(at(k) * part, bytes);
-    const std::size_t count = std::min(part, bytes - begin);
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, count);
-  });
-}
 
 // The caller's work on its vector must be done before ours begins, on whatever stream it runs.
 void wait_for_caller(int device) {
@@ -52,40 +34,12 @@ T* GpuTransfer<T>::whole() {
   return whole_.data();
 }
 
-// Host memory -> whole_, through the pinned buffer.
-template <class T>
-void GpuTransfer<T>::upload(const T* from) {
-  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kStage / sizeof(T)));
-  T* const to = whole();
-  const OnDevice here(devices_[0]);
-  for (std::size_t done = 0; done < n_; done += staging_.size()) {
-    const std::size_t bytes = std::min(staging_.size(), n_ - done) * sizeof(T);
-    copy_bytes(staging_.data(), from + done, bytes);
-    gpu::copy(to + done, staging_.data(), bytes, streams_[0], " of a vector");
-    wait_for({streams_[0]});
-  }
-}
-
-// whole_ -> host memory.
-template <class T>
-void GpuTransfer<T>::download(T* to) {
-  if (staging_.data() == nullptr) staging_ = gpu::PinnedArray<T>(std::min(n_, kStage / sizeof(T)));
-  const T* const from = whole();
-  const OnDevice here(devices_[0]);
-  for (std::size_t done = 0; done < n_; done += staging_.size()) {
-    const std::size_t bytes = std::min(staging_.size(), n_ - done) * sizeof(T);
-    gpu::copy(staging_.data(), from + done, bytes, streams_[0], " of a vector");
-    wait_for({streams_[0]});
-    copy_bytes(to + done, staging_.data(), bytes);
-  }
-}
-
 template <class T>
 double GpuTransfer<T>::load(VectorView<const T> from, const std::vector<PrivateVector<T>>& to) {
   const T* source = from.data;
   if (!from.on_host()) wait_for_caller(from.device);
   if (from.on_host()) {
-    upload(from.data);
+    staging_.send({{devices_[0], whole(), from.data, n_ * sizeof(T)}});
     source = whole();
   } else if (!is_first_gpus_own(from.device)) {
     const OnDevice here(devices_[0]);
@@ -128,7 +82,7 @@ bool GpuTransfer<T>::store(const std::vector<PrivateVector<T>>& from, double div
   }
   read_probes();
   if (to.on_host()) {
-    download(to.data);
+    staging_.fetch({{devices_[0], to.data, target, n_ * sizeof(T)}});
   } else if (!direct) {
     const OnDevice here(devices_[0]);
     gpu::copy_across(to.data, to.device, target, devices_[0], n_ * sizeof(T), streams_[0],

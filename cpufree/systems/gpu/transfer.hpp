@@ -8,6 +8,7 @@
 
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/systems/gpu/kernels/vectors.hpp"
+#include "cpufree/systems/gpu/layout/staging.hpp"
 #include "cpufree/systems/system.hpp"
 
 namespace cpufree {
@@ -39,16 +40,14 @@ class GpuTransfer {
  private:
   bool is_first_gpus_own(int device) const { return devices_.size() == 1 && device == devices_[0]; }
   T* whole();
-  void upload(const T* from);
-  void download(T* to);
   void send_probes();
   void read_probes();
 
   std::vector<int> devices_;
   std::vector<gpuStream_t> streams_;
   std::size_t n_;
-  gpu::DeviceArray<T> whole_;    // made when first needed
-  gpu::PinnedArray<T> staging_;  // likewise
+  gpu::DeviceArray<T> whole_;  // made when first needed
+  Staging staging_;
   std::vector<gpu::DeviceArray<VectorProbe>> probes_;
   gpu::PinnedArray<VectorProbe> found_;
 };

@@ -116,11 +116,21 @@ def stage(console: Console, name: str, work: Callable[[], T], tell: Callable[[T]
 
     `tell` turns what work returns into a few words.
     """
+    return stage_of_steps(console, name, lambda progress: work(), tell)
+
+
+def stage_of_steps(
+    console: Console,
+    name: str,
+    work: Callable[[Callable[[int, int], None]], T],
+    tell: Callable[[T], str],
+) -> T:
+    """Do the same with work that tells how many of its steps are done, and how many there are."""
     if not console.is_terminal or console.quiet:
-        return work()
+        return work(lambda done, steps: None)
     begin = time.perf_counter()
-    with console.status(f"  {name}"):
-        outcome = work()
+    with console.status(f"  {name}") as status:
+        outcome = work(lambda done, steps: status.update(f"  {name}: {done} of {steps}"))
     taken = display.seconds(time.perf_counter() - begin)
     console.print(Text(f"  {name}: {tell(outcome)} ({taken})", style="dim"))
     return outcome

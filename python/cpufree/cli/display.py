@@ -16,7 +16,7 @@ from rich.text import Text
 from cpufree.cli import endings
 from cpufree.solvers.result import Result
 from cpufree.summary import one_a_line
-from cpufree.text import counted
+from cpufree.text import counted, told_time
 from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ReportConsole(Console):
 
 
 def drop(stream: IO[str]) -> None:
-    """Let what is still to be printed go nowhere, for nobody reads it any more."""
+    """Discard what is still to be printed: the reader has gone."""
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
@@ -67,12 +67,7 @@ def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     return console
 
 
-def seconds(value: float) -> str:
-    """Return a time in the unit that suits it: 0.00123 -> 1.23 ms."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= factor:
-            return f"{value / factor:.3g} {unit}" if value < 1000 else f"{value:.0f} s"
-    return "0 s" if value == 0 else f"{value / 1e-9:.3g} ns"
+seconds = told_time
 
 
 def size(value: float) -> str:

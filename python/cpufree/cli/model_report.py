@@ -13,18 +13,17 @@ from cpufree.cli import display
 from cpufree.text import counted, number
 
 if TYPE_CHECKING:
-    from cpufree.machine.communication import Communication, Quantity, WayRecord
+    from cpufree.machine.communication import Communication, WayRecord
+    from cpufree.machine.files import Quantity
     from cpufree.model.advice import Priority
     from cpufree.model.paper import Finding
     from cpufree.model.patterns.validate import PatternCheck
     from cpufree.model.project import Roles
     from cpufree.model.samples import Samples
     from cpufree.model.use import Prediction
-    from cpufree.model.validate import Validation
+    from cpufree.model.validate import Check, Validation
 
 SCALES = {"s": (1e6, "us"), "s/B": (1e9, "ns/B"), "1/s": (1e-6, "million/s"), "1": (1.0, "")}
-LARGE_SHARE = 0.1
-"""Of runs in which other programs took a core, above which a report warns."""
 
 
 def samples_report(samples: Samples, what: Mapping[str, str]) -> RenderableType:
@@ -39,15 +38,14 @@ def samples_report(samples: Samples, what: Mapping[str, str]) -> RenderableType:
         rows.append((way, what.get(way, ""), who, f"{sizes[0]} to {sizes[-1]} B", times))
     head = ("way", "what", "initiated / triggered / controlled", "messages", "times")
     parts: list[RenderableType] = [display.columns(head, rows, "Measured")]
-    parts += [Text(f"  {way} is not here: {why}") for way, why in samples.missing.items()]
-    share = float(samples.machine.get("disturbed", 0.0))
-    if share > LARGE_SHARE:
-        parts.append(
-            Text(
-                f"  in {share:.0%} of the runs of threads and processes other programs took a "
-                "core: what small messages take is not identifiable on a machine so busy"
-            )
-        )
+    reasons: dict[str, list[str]] = {}
+    for way, why in samples.missing.items():
+        reasons.setdefault(why, []).append(way)
+    for why, ways in reasons.items():
+        are = "is" if len(ways) == 1 else "are"
+        parts.append(Text(f"  {', '.join(ways)} {are} not here: {why}"))
+    if samples.disturbed:
+        parts.append(Text(f"  {samples.disturbed}"))
     return Group(*parts)
 
 
@@ -78,6 +76,21 @@ def machine_report(found: Communication) -> RenderableType:
     return Group(*parts)
 
 
+def choices_report(choices: Mapping[str, Mapping[str, Any]], like: str) -> RenderableType:
+    """Return the numbers of a calibration."""
+    rows = []
+    for name, one in choices.items():
+        ends = f"{one['low']:.4g} to {one['high']:.4g}" if "low" in one else ""
+        value, unit = one["value"], one["unit"].replace("1", "")
+        if isinstance(value, dict):
+            told = ", ".join(f"{count}: {number:.3g}" for count, number in value.items())
+        else:
+            told = f"{value:.4g}"
+        rows.append((name, f"{told} {unit}".rstrip(), ends))
+    table = display.columns(("choice", "value", "95 % interval"), rows, "Calibrated")
+    return Group(table, Text(f"  all else as of {like}"))
+
+
 def _way_report(name: str, way: WayRecord) -> RenderableType:
     rows = [(key, *quantity(one)) for key, one in way.parameters.items()]
     rows += [(key, "not identifiable", why) for key, why in way.unknown.items()]
@@ -95,22 +108,19 @@ def _way_report(name: str, way: WayRecord) -> RenderableType:
 
 def validation_report(found: Validation) -> RenderableType:
     """Return what came of a validation."""
+    from cpufree.model import validate as limits
     from cpufree.model.validate import LARGEST_ERROR, LARGEST_FACTOR, LEAST_R2
 
-    rows = [
-        (
-            one.way,
-            one.kind,
-            str(len(one.sizes)),
-            f"{one.error:.1%}",
-            f"{one.r2:.4f}",
-            "passed" if one.passed else "NOT passed",
+    title = f"Curves, sizes held out: error at most {LARGEST_ERROR:.0%}, R² at least {LEAST_R2:g}"
+    parts: list[RenderableType] = [_checks_report(found.checks, title)]
+    if found.equations:
+        title = (
+            f"Equations of LogGOP, sizes held out: error at most {LARGEST_ERROR:.0%} up to "
+            f"{number(limits.SMALL)} B, {limits.LARGEST_ERROR_ABOVE:.0%} above; of "
+            f"{counted(len({one.way for one in found.checks}), 'way')}, those whose parameters "
+            "samples identify"
         )
-        for one in found.checks
-    ]
-    head = ("way", "messages", "sizes", "median error", "R² of logarithms", "verdict")
-    title = f"Sizes held out: error at most {LARGEST_ERROR:.0%}, R² at least {LEAST_R2:g}"
-    parts: list[RenderableType] = [display.columns(head, rows, title)]
+        parts.append(_checks_report(found.equations, title))
     if found.crossings:
         crossings = [
             (
@@ -127,6 +137,22 @@ def validation_report(found: Validation) -> RenderableType:
     if found.patterns:
         parts.append(_pattern_report(found.patterns))
     return Group(*parts)
+
+
+def _checks_report(found: Sequence[Check], title: str) -> RenderableType:
+    rows = [
+        (
+            one.way,
+            one.kind,
+            str(len(one.sizes)),
+            f"{one.error:.1%}",
+            f"{one.r2:.4f}",
+            "passed" if one.passed else "NOT passed",
+        )
+        for one in found
+    ]
+    head = ("way", "messages", "sizes", "median error", "R² of logarithms", "verdict")
+    return display.columns(head, rows, title)
 
 
 def _pattern_report(found: Sequence[PatternCheck]) -> RenderableType:
@@ -158,17 +184,18 @@ def _size(value: float | None) -> str:
 
 def validation_facts(found: Validation) -> dict[str, Any]:
     """Return a validation for JSON."""
+    checks, equations = (
+        [
+            {**dataclasses.asdict(one), "error": one.error, "r2": one.r2, "passed": one.passed}
+            for one in group
+        ]
+        for group in (found.checks, found.equations)
+    )
     return {
         "passed": found.passed,
-        "checks": [
-            {
-                **dataclasses.asdict(one),
-                "error": one.error,
-                "r2": one.r2,
-                "passed": one.passed,
-            }
-            for one in found.checks
-        ],
+        "counts": {name: [sum(group), len(group)] for name, group in found.groups.items()},
+        "checks": checks,
+        "equations": equations,
         "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],
         "patterns": [
             {
@@ -244,7 +271,7 @@ def paper_report(found: Sequence[Finding]) -> RenderableType:
             f"{one.expected:g}",
             f"{one.computed:.5g}",
             one.unit.replace("1", ""),
-            "agrees" if one.agrees else "DIFFERS",
+            "agrees" if one.agrees else f"differs: {one.known}" if one.known else "DIFFERS",
             one.source,
         )
         for one in found
@@ -256,4 +283,4 @@ def paper_report(found: Sequence[Finding]) -> RenderableType:
 
 def paper_facts(found: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return numbers of the paper for JSON."""
-    return [{**dataclasses.asdict(one), "agrees": one.agrees} for one in found]
+    return [{**dataclasses.asdict(one), "agrees": one.agrees, "known": one.known} for one in found]

@@ -25,12 +25,9 @@ from cpufree.cli.run_record import run_record
 from cpufree.text import counted
 
 if TYPE_CHECKING:
-    from cpufree.matrix.problem import CsrMatrix
-    from cpufree.model.solve import SystemFacts
+    from cpufree.machine import Machine
 
 MOST_PES = 4096
-MOST_PACKETS = 16384
-"""Ghosts of a PE up to which halos travel as packets (docs/design/kernels.md)."""
 GRID = "grid:"
 """What a grid's points are named by in the place of a matrix."""
 EPILOG = """
@@ -63,42 +60,21 @@ def numbers_of(text: str) -> list[int]:
     return sorted(numbers)
 
 
-GATHER_SAMPLES = 6
-"""Places in a matrix where what a product gathers is counted."""
+def machine_of(given: dict[str, Any]) -> Machine:
+    """Return the machine that is asked for, or that of the GPUs there are."""
+    from cpufree.engines import gpus
+    from cpufree.machine import load, of_gpu
 
-
-def facts_on(matrix: CsrMatrix, pes: int, gathered: float | None = None) -> SystemFacts:
-    """Return how a matrix would lie on so many PEs; `gathered`: bytes of a product, if counted."""
-    from cpufree.engines.partition_gain import gain_on
-    from cpufree.model.solve import estimate
-    from cpufree.partition.methods import partition
-
-    parts = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
-    rows = matrix.shape[0]
-    plain = estimate(rows, matrix.nnz, pes, matrix.data.dtype.itemsize)
-    return dataclasses.replace(
-        plain,
-        halo_values=parts.halo_values,
-        packets=max(parts.ghosts) <= MOST_PACKETS,
-        imbalance=parts.imbalance,
-        gathered_bytes=gathered,
-    )
-
-
-def facts_of(matrix: CsrMatrix, numbers: list[int]) -> list[SystemFacts]:
-    """Return the same for several numbers of PEs, with what a product gathers."""
-    from cpufree.model.gathers import gathered_bytes
-
-    gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
-    return [facts_on(matrix, pes, gathered) for pes in numbers]
+    if given["machine"]:
+        return load(given["machine"])
+    there = gpus.find()
+    return of_gpu(there[0].name if there else "")
 
 
 def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
     """Predict the time of an iteration of `cpufree stencil` in single precision."""
     from cpufree.cli.stencil_input import parse_grid
-    from cpufree.engines import gpus
     from cpufree.errors import InvalidInputError
-    from cpufree.machine import of_gpu
     from cpufree.model.stencils import StencilFacts, stencil_seconds
 
     text = name.removeprefix(GRID)
@@ -116,11 +92,10 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
         raise InvalidInputError(
             f"the longest side of {text} has {max(shape) - 2} rows to update: give fewer PEs"
         )
-    there = gpus.find()
-    machine = of_gpu(there[0].name if there else "")
+    machine = machine_of(given)
     times = [stencil_seconds(StencilFacts(shape, pes), machine) for pes in numbers]
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
-    paper.print(stencil_report(machine.machine, numbers, times))
+    paper.print(stencil_report(machine, numbers, times))
     if given["json"]:
         lines = [
             {"pes": pes, "bound": time.bound, **dataclasses.asdict(time)}
@@ -142,15 +117,14 @@ def predict(
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
-    from cpufree.engines import gpus
+    from cpufree.cli.system_facts import facts_of
     from cpufree.errors import InvalidInputError
-    from cpufree.machine import of_gpu
     from cpufree.model.solve import iteration_seconds
 
     check_can_write(given["json"])
     check_can_write(given["plot"], PLOT_SUFFIXES)
     check_different(given["plot"], given["json"])
-    check_not_read((given["plot"], given["json"]), (matrix,))
+    check_not_read((given["plot"], given["json"]), (matrix, given["machine"] or ""))
     numbers = numbers_of(given["pes"])
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
     if matrix.startswith(GRID):
@@ -161,16 +135,15 @@ def predict(
     numbers = [pes for pes in numbers if pes <= system.shape[0]]
     if not numbers:
         raise InvalidInputError(f"{matrix} has {system.shape[0]} rows: give fewer PEs")
-    there = gpus.find()
-    machine = of_gpu(there[0].name if there else "")
+    machine = machine_of(given)
     facts = stage(
         notes,
         "partitioning",
-        lambda: facts_of(system, numbers),
+        lambda: facts_of(system, numbers, machine),
         lambda found: counted(len(found), "number") + " of PEs",
     )
     times = [iteration_seconds(one, given["method"], machine) for one in facts]
-    paper.print(prediction_report(machine.machine, numbers, times))
+    paper.print(prediction_report(machine, facts, times))
     if given["plot"]:
         from cpufree.model.plots import save_plot
         from cpufree.model.solve_plots import draw_prediction

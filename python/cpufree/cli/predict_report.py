@@ -13,8 +13,9 @@ from cpufree.cli import display
 from cpufree.text import counted
 
 if TYPE_CHECKING:
+    from cpufree.machine import Machine
     from cpufree.model.records import Comparison
-    from cpufree.model.solve import IterationTime
+    from cpufree.model.solve import IterationTime, SystemFacts
     from cpufree.model.stencil_records import ComparedStencil
     from cpufree.model.stencils import StencilTime
 
@@ -43,10 +44,17 @@ def advice(numbers: Sequence[int], seconds: Sequence[float]) -> str:
     return f"{told(worth)}{more}"
 
 
+def told_machine(machine: Machine) -> str:
+    """Return what a machine is, and whether its numbers are those of such GPUs."""
+    stands_in = "" if machine.known else ", whose numbers stand in: nobody has measured these GPUs"
+    return f"{machine.machine}{stands_in}"
+
+
 def prediction_report(
-    machine: str, numbers: list[int], times: list[IterationTime]
+    machine: Machine, facts: Sequence[SystemFacts], times: Sequence[IterationTime]
 ) -> RenderableType:
-    """Return times, efficiency and bounds as a table."""
+    """Return times, efficiency and bounds as a table, and what they rest on."""
+    numbers = [one.pes for one in facts]
     first = times[0].seconds * numbers[0]
     rows = [
         (
@@ -60,8 +68,13 @@ def prediction_report(
     ]
     head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
     parts: list[RenderableType] = [
-        display.columns(head, rows, f"Predicted for {machine}"),
+        display.columns(head, rows, f"Predicted for {told_machine(machine)}"),
         Text(f"  {advice(numbers, [one.seconds for one in times])}"),
+        Text(
+            f"  {counted(facts[0].rows, 'row')}, {counted(facts[0].nnz, 'nonzero')}, "
+            f"{facts[0].matrix_bytes / max(facts[0].nnz, 1):.1f} bytes each as GPUs store them (by "
+            "a sample of rows)"
+        ),
     ]
     if numbers[-1] > MOST_MEASURED:
         parts.append(
@@ -104,7 +117,7 @@ def comparison_report(found: Comparison) -> RenderableType:
 
 
 def stencil_report(
-    machine: str, numbers: Sequence[int], times: Sequence[StencilTime]
+    machine: Machine, numbers: Sequence[int], times: Sequence[StencilTime]
 ) -> RenderableType:
     """Return times of an iteration on a grid, efficiency and bounds as a table."""
     first = times[0].seconds * numbers[0]
@@ -119,7 +132,7 @@ def stencil_report(
     ]
     head = ("GPUs", "iteration", "efficiency", "bound by")
     return Group(
-        display.columns(head, rows, f"Predicted for {machine}"),
+        display.columns(head, rows, f"Predicted for {told_machine(machine)}"),
         Text(f"  {advice(numbers, [one.seconds for one in times])}"),
     )
 

@@ -28,9 +28,9 @@ def examine() -> list[Section]:
         alone = Finding("launcher", Status.NOTE, "none: this process was started alone", hint)
         return [Section("Ranks", [alone, nvshmem_finding()])]
     there = facts_of_this_rank()
-    everybody = team.tell_all("the doctor's look at ranks", there)
+    all_facts = team.tell_all("the doctor's look at ranks", there)
     findings = [Finding("launcher", Status.OK, f"{env.launcher}, {team.size} ranks")]
-    for rank, (member, facts) in enumerate(zip(team.members, everybody, strict=True)):
+    for rank, (member, facts) in enumerate(zip(team.members, all_facts, strict=True)):
         where = f"{member['host']}, process {member['pid']}, {facts['gpu']}"
         findings.append(Finding(f"rank {rank}", Status.OK, f"{where}, {facts['nvshmem']}"))
     findings.append(round_finding(team))

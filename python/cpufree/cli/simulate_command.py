@@ -35,7 +35,7 @@ WHAT = {
 EPILOG = """
 [bold]Examples[/bold]
 
-  cpufree simulate cg --matrix "gen:poisson3d?nx=64" --pes 2-64 --way all --plot cg.png
+  cpufree simulate cg --matrix "gen:poisson3d?nx=64,ny=64,nz=64" --pes 2-64 --way all --plot cg.png
 
   cpufree simulate jacobi --points 16384 --pes 4-1024 --way hdn,gds,tn
 
@@ -130,8 +130,12 @@ def numbers_of(text: str) -> list[float]:
             found.append(float(word))
         except ValueError:
             found.append(-1.0)
-        if not 0 < found[-1] < 1e15:
-            raise refuse(simulate_options.BYTES, word, "give numbers of bytes, such as 8000,1e6")
+        if not 1 <= found[-1] <= 1e12:
+            raise refuse(
+                simulate_options.BYTES,
+                word,
+                "give numbers of bytes from 1 to 1e12, such as 8000,1e6",
+            )
     return found
 
 

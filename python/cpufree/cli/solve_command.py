@@ -176,7 +176,8 @@ class SolveWork:
         setup = {name: self.given[name] for name in SETUP}
         setup |= {"engine": self.engine, "partition": problem.partition, "check": self.check}
         goal = Goal(self.given["solves"], self.given["rtol"], self.given["maxiter"])
-        setup |= {"dtype": self.dtype(problem.matrix), "_call": OneCall(goal)}
+        call = OneCall(goal, method=self.given["method"])
+        setup |= {"dtype": self.dtype(problem.matrix), "_call": call}
         solver = stage(
             notes,
             "setting up",

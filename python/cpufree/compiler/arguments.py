@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arrays import divided_first
-from cpufree.compiler.front.lowering import Lowered, Outside
+from cpufree.compiler.front.lowered import Lowered, Outside
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 from cpufree.compiler.operations import KINDS
 from cpufree.errors import InvalidInputError
@@ -270,7 +270,7 @@ class _Returned:
     ) -> None:
         self.arrays: dict[str, Any] = {**lowered.data, **arrays}
         self.scalars = scalars
-        self.axes = {f.name: f.axis for f in lowered.program.fields}
+        self.fields = {f.name: f for f in lowered.program.fields}
         given = {id(array): arguments.given[key] for key, array in arguments.arrays.items()}
         for name, array in arrays.items():  # names may have changed places
             self.arrays[name] = given.get(id(array), array)
@@ -297,9 +297,10 @@ class _Returned:
 
     def _array(self, result: ArrayValue) -> Any:
         assert isinstance(result.expr, ir.Read)
-        base, axis = self.arrays[result.expr.field], self.axes[result.expr.field]
+        base, f = self.arrays[result.expr.field], self.fields[result.expr.field]
         first, *others = result.expr.axes
-        axes = (*others[:axis], first, *others[axis:])
+        first = dataclasses.replace(first, start=first.start // f.apart, step=first.step // f.apart)
+        axes = (*others[: f.axis], first, *others[f.axis :])
         whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
         if whole and not result.is_part:
             return base

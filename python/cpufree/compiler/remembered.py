@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.outside import Key, NoKey, key_of
 

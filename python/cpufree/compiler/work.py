@@ -19,8 +19,6 @@ from cpufree.errors import ProgramError
 
 LEAST_POINTS = int(machine.load().number("setup.least_points", "1"))
 """Of an array, from which on "auto" takes GPUs: with fewer, starting one takes longer."""
-POINTS_OF_GPU = int(machine.load().number("program.points_of_gpu", "1"))
-"""With fewer for each GPU, waiting for another one costs more than its help saves."""
 
 PROGRAM = Kind(
     "program",
@@ -74,8 +72,10 @@ class ProgramWork(Work):
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return as many GPUs as have enough points each."""
-        count = max(1, min(len(there), self._points // POINTS_OF_GPU))
-        why = f"{self._points} points, {POINTS_OF_GPU} or more for each"
+        # With fewer for each GPU, waiting for another one costs more than its help saves.
+        least = int(machine.of_gpu(there[0].name).number("program.points_of_gpu", "1"))
+        count = max(1, min(len(there), self._points // least))
+        why = f"{self._points} points, {least} or more for each"
         return Chosen(list(there[:count]), why)
 
     def fits(self, gpu: Gpu) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cpufree.dace.frontend import require_dace
+from cpufree.dace.graph.frontend import require_dace
 
 if TYPE_CHECKING:
     from cpufree.dace.program import DaceProgram

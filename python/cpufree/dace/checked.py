@@ -15,7 +15,7 @@ import numpy as np
 
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.interpret import interpret
-from cpufree.dace import frontend
+from cpufree.dace.graph import frontend
 from cpufree.errors import InvalidInputError, UnsupportedError, WrongResultError
 from cpufree.log import logger
 from cpufree.patience import says

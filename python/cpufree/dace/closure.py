@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[Any, ...]
 _DEEP = 4  # attributes of attributes
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _CONSTANT = ("numpy", "dace", "math", "cmath", "sympy", "builtins", "cpufree", "scipy")
-"""Packages that nobody changes."""
+"""Packages that are taken as constant."""
 
 
 def key_of(function: Any) -> Key:

@@ -24,9 +24,16 @@ from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
 from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
-from cpufree.dace import checked, closure, frontend
-from cpufree.dace.lower import LoweredGraph, LoweredRanks, lowered_graph, lowered_ranks, walked
-from cpufree.dace.refusal import Place
+from cpufree.dace import checked, closure
+from cpufree.dace.graph import frontend
+from cpufree.dace.lowering.lower import (
+    LoweredGraph,
+    LoweredRanks,
+    lowered_graph,
+    lowered_ranks,
+    walked,
+)
+from cpufree.dace.values.refusal import Place
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps

@@ -182,7 +182,7 @@ class Hub:
                 problem = f"has cpufree {facts['version']}, but rank 0 has {self._version}"
             elif rank in self._members:
                 problem = f"is there twice: as {self._members[rank].name()}, and {member.name()}"
-            if self._complete:  # whoever comes now must not end a team that works
+            if self._complete:  # a latecomer must not end a team that works
                 problem = problem or f"has come, but all {self._ranks} ranks were there before"
                 hint = "is it of another run? CPUFREE_JOB gives each run a name of its own"
                 message = f"rank {rank} {problem}; {hint}"
@@ -196,9 +196,9 @@ class Hub:
             self._members[rank] = member
             if len(self._members) == self._ranks:
                 self._complete = True
-                everybody = [self._members[k].facts for k in range(self._ranks)]
+                all_facts = [self._members[k].facts for k in range(self._ranks)]
                 for one in self._members.values():
-                    one.tell({"do": "begin", "members": everybody})
+                    one.tell({"do": "begin", "members": all_facts})
             return rank
 
     def _take(self, rank: int, facts: dict[str, Any], data: bytes) -> bool:
@@ -267,7 +267,7 @@ class Hub:
         self._judge(rank, f"rank {rank} {what}", FAILED)
 
     def _judge(self, rank: int, message: object, code: object, silent: Sequence[int] = ()) -> None:
-        """Tell everybody the verdict, unless there is one; the lock is held."""
+        """Tell all members the verdict, unless there is one; the lock is held."""
         if self._verdict is not None:
             return
         able = self._members.keys() - set(silent)

@@ -177,7 +177,7 @@ def _why(error: OSError) -> str:
 def _enter(
     host: str, port: int, key: bytes, hello: dict[str, Any], seconds: float = _KNOCK_SECONDS
 ) -> socket.socket:
-    """Return a connection to the hub; OSError where that is another's, or somebody else's port."""
+    """Return a connection to the hub; OSError where the port belongs to another program."""
     connection = socket.create_connection((host, port), timeout=seconds)
     try:
         wire.prepare(connection)

@@ -130,7 +130,7 @@ class Output:
             self._drop(stream.target)
 
     def _drop(self, target: int) -> None:
-        """Have ranks know, as they write, that nobody reads any more."""
+        """Let ranks know, as they write, that the reader has gone."""
         for key in self._keys():
             if key.data.target == target:
                 key.data.held = b""

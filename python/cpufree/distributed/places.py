@@ -219,7 +219,7 @@ def look(env: RankEnv) -> Place:
 
 
 def _read(file: Path, trusted: bool) -> dict[str, Any]:
-    """Return what rank 0 has written; `trusted`: whoever else could, is found out later."""
+    """Return what rank 0 has written; `trusted`: another writer is found out later."""
     with contextlib.suppress(OSError):
         os.listdir(file.parent)  # so that file systems over a network look for what is new
     try:

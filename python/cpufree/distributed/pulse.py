@@ -1,7 +1,7 @@
 """Whether others on this machine are stopped (SIGSTOP) while this member waits for them.
 
 Who is stopped neither answers nor hangs up. Linux tells of any process whether it is stopped, so
-that nobody has to answer: a process that is merely busy is never taken for one that is stopped.
+that need no answer: a process that is merely busy is never taken for one that is stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_TICK = 1.0  # that counts: this process may have been stopped itself
 def watched_by(rank: int, members: Sequence[Mapping[str, Any]]) -> dict[int, int]:
     """Return ranks that this one looks at, and their processes: rank 0, and the next one here.
 
-    So each is looked at, and rank 0 by all, as nobody else can tell them that it is stopped.
+    So each is looked at, and rank 0 by all, since no other rank can report that it is stopped.
     """
     mine = [members[rank][name] for name in ("machine", "processes")]
     here = [k for k, one in enumerate(members) if [one["machine"], one["processes"]] == mine]

@@ -111,9 +111,9 @@ class Team:
 
     def agree(self, what: str, facts: Mapping[str, Any]) -> None:
         """Raise RankFailedError in all members unless all give the same facts."""
-        everybody = self.tell_all(what, facts)
-        for rank, theirs in enumerate(everybody):
-            for name, value in everybody[0].items():
+        all_facts = self.tell_all(what, facts)
+        for rank, theirs in enumerate(all_facts):
+            for name, value in all_facts[0].items():
                 if theirs.get(name) != value:
                     raise RankFailedError(
                         f"rank {rank} has another {name} than rank 0, {theirs.get(name)!r} instead "
@@ -339,7 +339,7 @@ def _verdict_of(facts: Mapping[str, Any], ranks: int) -> Verdict:
 
 
 def late_rank(waits: Sequence[Mapping[str, Any]], missing: int) -> int:
-    """Return which rank kept the others waiting, from who waited for whom; `missing`: nobody did.
+    """Return which rank kept the others waiting, from who waited for whom; `missing`: no rank did.
 
     That is one which did not wait itself, or less than half as long as others for it; else the one
     that was waited for longest.

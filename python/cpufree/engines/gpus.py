@@ -44,12 +44,12 @@ class Gpu:
     def free_bytes(self) -> int:
         """Return the memory that is free now; CUDA is started on the GPU for that.
 
-        Raises EngineError where the GPU lets nobody in.
+        Raises EngineError where the GPU refuses contexts.
         """
         return int(load_core().gpu_free_bytes(self.index))
 
     def room(self) -> int:
-        """Return the memory that is free now, 0 where the GPU lets nobody in."""
+        """Return the memory that is free now, 0 where the GPU refuses contexts."""
         try:
             return self.free_bytes()
         except EngineError:  # full, or another program's alone

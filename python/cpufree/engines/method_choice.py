@@ -35,6 +35,8 @@ class Solve:
     rtol: float
     spread: float = 1.0
     """Of the diagonal: its largest entry over its smallest, 1 where it is not known."""
+    gpu: str = ""
+    """Name of the GPUs."""
 
 
 def choose_method(asked: str, solve: Solve) -> tuple[str, str]:
@@ -53,7 +55,7 @@ def fastest(solve: Solve) -> tuple[str, str]:
     # With a preconditioner, in float32 and on the CPU no other method was reliably faster.
     if solve.engine not in GPU_ENGINES or solve.pc != "none" or not solve.double:
         return DEFAULT, _WHY_DEFAULT
-    known = machine.load()
+    known = machine.of_gpu(solve.gpu)
     large = known.number("method.cg_nonzeros", "1")
     if solve.pes == 1 and solve.nnz >= large:
         many = f"{number(solve.nnz)} nonzeros on one GPU without preconditioner"
@@ -77,14 +79,14 @@ def pipecg_moves(solve: Solve) -> float:
 
     At the rate of on-chip memory: from a GPU's memory they take longer.
     """
-    known = machine.load()
+    known = machine.of_gpu(solve.gpu)
     more = extra_bytes(solve.rows / solve.pes, solve.pc)
     return more / known.number("solver.chip_bandwidth", "B/s")
 
 
 def pipecg_hides(solve: Solve) -> float:
     """Return the seconds of an all-reduce of prcg, of which pipecg can hide no more than all."""
-    known = machine.load()
+    known = machine.of_gpu(solve.gpu)
     if solve.pes == 1:
         return known.table("sum.one_gpu", "s")[4]
     more = known.table("sum.more_gpus", "s")

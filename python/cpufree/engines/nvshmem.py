@@ -139,7 +139,7 @@ def prepare(team: Team) -> str:
     grows = nvshmem_memory_grows()
     facts = {"version of NVSHMEM": version(library)}
     team.agree("version of NVSHMEM", {**facts, "NVSHMEM_DISABLE_CUDA_VMM": "0" if grows else "1"})
-    while _looking:  # nobody may read the environment while it is changed
+    while _looking:  # no thread may read the environment while it is changed
         _looking.pop().join()
     preset_nvshmem(one_machine=team.size_here == team.size)
     return library

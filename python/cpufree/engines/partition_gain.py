@@ -6,14 +6,15 @@ from cpufree import machine
 from cpufree.partition.cost import Gain
 
 
-def gain_on(engine: str, solves: int = 1, expected: float | None = None) -> Gain:
+def gain_on(engine: str, solves: int = 1, expected: float | None = None, gpu: str = "") -> Gain:
     """Return the numbers by which a partition for an engine is chosen.
 
     Args:
         engine: by name.
         solves: that are expected. expected: iterations of each; None: nothing is known of them.
+        gpu: name of the GPUs.
     """
-    known = machine.load()
+    known = machine.of_gpu(gpu)
     where = "gpu" if engine in ("cuda_p2p", "nvshmem") else "cpu"
     return Gain(
         ghost_seconds=known.number(f"partition.{where}_ghost", "s"),

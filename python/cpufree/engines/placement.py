@@ -121,6 +121,11 @@ class Placement:
         """Numbers of the GPUs of this process."""
         return [gpu.index for gpu in (self.gpus if self.own_gpu is None else [self.own_gpu])]
 
+    @property
+    def gpu_name(self) -> str:
+        """The name of the GPUs, "" of the CPU: of the first one, if they differ."""
+        return self.gpus[0].name if self.gpus else ""
+
 
 def too_few(count: int, unit: str, least: int) -> str:
     """Return why so many nonzeros, updates or points are not for GPUs; "" from `least` on."""

@@ -1,42 +1,35 @@
-"""What machines are like, one JSON file each: the numbers that choices of engines rest on.
+"""What machines are like: the numbers that choices and predictions of engines rest on.
 
 >>> from cpufree.machine import load
 >>> load("h200").number("solver.memory_bandwidth", "B/s")
 3000000000000.0
 
-Every entry has a value, its unit, what it is of, and its provenance. Values are numbers, or tables
-of numbers by whole numbers, such as latencies by the number of GPUs. A machine that is "like"
-another has the entries of that one where it has none of its own.
+They are the section `choices` of machine files (`cpufree.machine.files`). A call that knows the
+GPUs takes the machine `of_gpu`: the one that CPUFREE_MACHINE names, else the user's own file for
+these GPUs, which `cpufree model calibrate` writes, else the one that comes along; where there is
+none, the default machine's numbers hold, and `known` is False.
 """
 
 from __future__ import annotations
 
 import functools
-import json
+import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+from cpufree import env
+from cpufree.machine import files
+from cpufree.machine.files import Field, Quantity
 
 DEFAULT = "h200"
 """The machine whose numbers hold where nobody has measured."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A number, or a table of numbers, that describes a machine."""
-
-    value: float | Mapping[int, float]
-    unit: str
-    """s, 1/s, B, B/s; 1 for counts."""
-    what: str
-    provenance: str
-    """The record or command that it comes from, or that it is an estimate."""
-
-
-@dataclass(frozen=True)
 class Machine:
-    """The entries of a machine by name.
+    """The choices of a machine by name.
 
     Raises KeyError for a name that is not there, ValueError for another unit or kind of value.
     """
@@ -44,72 +37,84 @@ class Machine:
     machine: str
     gpu: str
     """The name that the driver gives to its GPUs."""
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, Quantity]
+    origin: str = ""
+    """The file, or the name of the one that comes along."""
+    known: bool = True
+    """Whether it was measured on such GPUs."""
 
     def number(self, name: str, unit: str) -> float:
         """Return a number that has this unit."""
-        value = self._entry(name, unit).value
-        if isinstance(value, Mapping):
+        found = self._entry(name, unit)
+        if found.table is not None:
             raise ValueError(f"{name} of {self.machine} is a table, not a number")
-        return value
+        return found.value
 
     def table(self, name: str, unit: str) -> dict[int, float]:
         """Return a table of numbers that have this unit."""
-        value = self._entry(name, unit).value
-        if not isinstance(value, Mapping):
+        found = self._entry(name, unit)
+        if found.table is None:
             raise ValueError(f"{name} of {self.machine} is a number, not a table")
-        return dict(value)
+        return dict(found.table)
 
-    def _entry(self, name: str, unit: str) -> Entry:
+    def _entry(self, name: str, unit: str) -> Quantity:
         entry = self.entries[name]
         if entry.unit != unit:
             raise ValueError(f"{name} of {self.machine} is in {entry.unit}, not in {unit}")
         return entry
 
 
-@functools.cache
 def load(name: str = DEFAULT) -> Machine:
-    """Return the machine in NAME.json of this folder.
+    """Return the machine of that name, or of that file.
 
     Raises:
-        FileNotFoundError: there is none. ValueError: it is damaged.
+        InvalidInputError: neither is there. FileFormatError: it is damaged.
     """
-    file = Path(__file__).with_name(f"{name}.json")
-    return parse(file.read_text(encoding="utf-8"), str(file))
+    path = os.path.abspath(name) if os.path.exists(name) else ""
+    return _load(name, os.stat(path).st_mtime_ns if path else 0)
 
 
 @functools.cache
+def _load(name: str, changed: int) -> Machine:
+    return parse(files.find(name, "choices"), name)
+
+
 def of_gpu(name: str) -> Machine:
-    """Return the machine with GPUs whose name begins so; the default where nobody has measured any.
+    """Return the machine with GPUs whose name begins so, "": of which nothing is known yet.
 
     >>> of_gpu("NVIDIA H100 80GB HBM3").gpu
     'NVIDIA H100'
     """
-    return next((one for one in every() if name.startswith(one.gpu)), load())
+    if said := env.machine_file():
+        return load(said)
+    if name and os.path.exists(own := own_file(name)):
+        return load(str(own))
+    found = load(like(name))
+    return replace(found, known=not name or name.startswith(found.gpu))
 
 
-def every() -> list[Machine]:
-    """Return all machines that have a file, by its name."""
-    return [load(file.stem) for file in sorted(Path(__file__).parent.glob("*.json"))]
+def like(gpu: str) -> str:
+    """Return the name of the machine that comes along for such GPUs, or of the default one."""
+    found = (one for one in files.names("choices") if gpu and gpu.startswith(load(one).gpu))
+    return next(found, DEFAULT)
 
 
-def parse(text: str, origin: str) -> Machine:
-    """Return the machine that a JSON text describes; ValueError, with `origin`, for another one."""
-    try:
-        content = json.loads(text)
-        entries = dict(load(content["like"]).entries) if "like" in content else {}
-        entries |= {
-            str(key): Entry(
-                _value(one["value"]), str(one["unit"]), str(one["what"]), str(one["provenance"])
-            )
-            for key, one in content["entries"].items()
-        }
-        return Machine(str(content["machine"]), str(content["gpu"]), entries)
-    except (KeyError, TypeError, AttributeError, ValueError, OSError) as error:
-        raise ValueError(f"{origin}: not the description of a machine: {error!r}") from error
+def own_file(gpu: str) -> Path:
+    """Return where the user's own file for machines with such GPUs is kept."""
+    return env.machine_folder() / (re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json")
 
 
-def _value(given: Any) -> float | dict[int, float]:
-    if isinstance(given, dict):
-        return {int(key): float(number) for key, number in given.items()}
-    return float(given)
+def possible() -> list[Machine]:
+    """Return all machines that this one may be, before its GPUs are looked at."""
+    if said := env.machine_file():
+        return [load(said)]
+    own = sorted(env.machine_folder().glob("*.json"))
+    return [load(str(file)) for file in own] or [load(name) for name in files.names("choices")]
+
+
+def parse(top: Field, origin: str = "") -> Machine:
+    """Return the machine that the content of a file describes; FileFormatError for another one."""
+    like = top.optional("like")
+    entries = dict(load(top.at("like").text()).entries) if like else {}
+    entries |= {name: place.quantity() for name, place in top.items_of("choices")}
+    return Machine(top.at("machine").text(), top.at("gpu").text(), entries, origin)

@@ -5,29 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TOPOLOGIES = ("star", "fat_tree", "dragonfly")
-UNITS: dict[str, tuple[str, float, float]] = {
-    "s": ("s", 1.0, 1.0),
-    "ms": ("s", 1.0, 1e3),
-    "us": ("s", 1.0, 1e6),
-    "ns": ("s", 1.0, 1e9),
-    "B": ("B", 1.0, 1.0),
-    "kB": ("B", 1e3, 1.0),
-    "MB": ("B", 1e6, 1.0),
-    "GB": ("B", 1e9, 1.0),
-    "KiB": ("B", 2.0**10, 1.0),
-    "MiB": ("B", 2.0**20, 1.0),
-    "B/s": ("B/s", 1.0, 1.0),
-    "GB/s": ("B/s", 1e9, 1.0),
-    "TB/s": ("B/s", 1e12, 1.0),
-    "Gbit/s": ("B/s", 125e6, 1.0),
-    "1/s": ("1/s", 1.0, 1.0),
-    "MHz": ("1/s", 1e6, 1.0),
-    "GHz": ("1/s", 1e9, 1.0),
-    "cycles": ("cycles", 1.0, 1.0),
-    "1": ("1", 1.0, 1.0),
-}
-"""Unit in a file -> the unit that it is turned into, and by what: multiplied, then divided. All
-of these numbers are exact, so a value is rounded once."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def are_rows(indptr: Any, indices: Any) -> bool:
     """Say whether arrays are the rows of a square matrix, columns increasing in each.
 
     False also for arrays that are not contiguous, or of other types than int64 (indptr), int32 and
-    int64 (indices): nobody has looked at them.
+    int64 (indices): they have not been checked.
     """
     fit = indptr.dtype == np.int64 and indices.dtype in (np.int32, np.int64)
     fit = fit and indptr.ndim == indices.ndim == 1 and 1 < indptr.size <= MAX_ROWS + 1

@@ -60,7 +60,7 @@ class CsrMatrix:
     """Values, (nnz,), float64 or float32."""
     # Made when the entries were last inspected; None: they were not.
     _statistics: EntryStatistics | None = field(init=False, default=None, repr=False)
-    # Whether nobody else can write the arrays, so that the statistics stay true.
+    # Whether no other code can write the arrays, so that the statistics stay true.
     _private: bool = field(init=False, default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,11 +117,11 @@ class CsrMatrix:
         return self._statistics or self.inspect()
 
     def entries_known(self) -> bool:
-        """Return whether statistics are there that nobody can have made untrue."""
+        """Return whether there are statistics that no write can have made untrue."""
         return self._private and self._statistics is not None
 
     def private(self) -> CsrMatrix:
-        """Return this matrix, noting that nobody else can write its arrays."""
+        """Return this matrix, noting that no other code can write its arrays."""
         object.__setattr__(self, "_private", True)
         return self
 
@@ -163,7 +163,7 @@ class _Origin:
             array.flags.writeable = False
 
     def source_of(self, A: Any) -> CsrMatrix | None:
-        """Return the CsrMatrix if A still has its arrays, which nobody can have written."""
+        """Return the CsrMatrix if A still has its arrays, which cannot have been written."""
         own = zip((A.indptr, A.indices, A.data), self._arrays, strict=True)
         same = all(mine is known and not known.flags.writeable for mine, known in own)
         return self._source if same and A.shape == self._source.shape else None

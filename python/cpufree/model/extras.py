@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.machine.communication import Quantity
+from cpufree.machine.files import Quantity
 from cpufree.model.samples import EXTRA_MODES, LAUNCH_MODES, Sample, Samples
 from cpufree.text import counted
 

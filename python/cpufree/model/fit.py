@@ -9,7 +9,7 @@ Jackknife), for the form and breakpoints chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model import extras
 from cpufree.model.curves import Curve, fit_form, refit, relative_errors
-from cpufree.model.identify import Fitted, identify, synchronization
+from cpufree.model.identify import Fitted, Synchronization, identify, synchronization
 from cpufree.model.samples import Kind, Samples
 from cpufree.text import counted
 
@@ -107,8 +108,18 @@ def fit_curve(name: str, found: Medians, what: str, seed: int = 0) -> Fitted:
             form = other
     curve = fit_form(form, m, t)
     replicates = bootstrap(curve, m, t, seed)
-    low, high = np.quantile(left_out[form], (0.025, 0.975))
-    return Fitted(curve, replicates, found.messages, m, t, errors, (float(low), float(high)))
+    return Fitted(curve, replicates, found.messages, m, t, errors, spread_of(left_out[form]))
+
+
+def spread_of(errors: Array) -> tuple[float, float]:
+    """Return the ends of 95 % of further errors, by so many that are normal around zero.
+
+    Few errors say little of their own spread: Student's prediction interval, which is wider than
+    their own quantiles.
+    """
+    n = len(errors)
+    half = float(stdtrit(n, 0.975)) * math.sqrt(float(np.mean(errors**2)) * (1.0 + 1.0 / n))
+    return -half, half
 
 
 def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
@@ -126,19 +137,24 @@ def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
     return made
 
 
-def fit(samples: Samples, seed: int = 0) -> Communication:
+def fit(
+    samples: Samples, seed: int = 0, progress: Callable[[int, int], None] = lambda done, ways: None
+) -> Communication:
     """Return curves and parameters of all ways.
 
     Args:
         samples: as `read_samples` or a measurement gives them; sizes held out are not used.
-        seed: of the bootstrap.
+        seed: of the bootstrap. progress: is told ways done, and all ways.
 
     Raises:
         InvalidInputError: there is no way, or there are too few sizes of one.
     """
     if not samples.rows:
         raise InvalidInputError(f"{samples.origin or 'samples'}: no way was measured")
-    curves = {way: fit_way(samples, way, seed) for way in samples.ways()}
+    curves = {}
+    for done, way in enumerate(samples.ways()):
+        progress(done, len(samples.ways()))
+        curves[way] = fit_way(samples, way, seed)
     kinds = {row.way: row.kind for row in samples.rows}
     pairs = pairs_of_device_and_host(kinds)
     ways = {}
@@ -153,6 +169,8 @@ def fit(samples: Samples, seed: int = 0) -> Communication:
     }
     if samples.digest:
         provenance["sha256"] = samples.digest
+    if samples.disturbed:
+        provenance["disturbed"] = samples.disturbed
     return Communication(_machine_name(samples), provenance, ways, extras.constants(samples, seed))
 
 
@@ -200,7 +218,7 @@ def pairs_of_device_and_host(kinds: dict[str, Kind]) -> dict[str, str]:
     }
 
 
-def _record(kind: Kind, fitted: dict[str, Fitted], sync: tuple[Array | None, str]) -> WayRecord:
+def _record(kind: Kind, fitted: dict[str, Fitted], sync: Synchronization) -> WayRecord:
     found = identify(kind.verb, fitted, sync)
     return WayRecord(
         kind.initiated,

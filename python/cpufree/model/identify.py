@@ -15,14 +15,16 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.machine.communication import Quantity
+from cpufree.machine.files import Quantity
 from cpufree.model.curves import Curve
-from cpufree.model.loggop import COUNTS, PAYLOADS, Payload, Verb
+from cpufree.model.loggop import COUNTS, Payload, Verb
 from cpufree.model.samples import Kind
 
 Array = NDArray[np.float64]
 ANSWER_BYTES = 8
 """Of the message that ends a window."""
+COUNTED: tuple[Payload, ...] = ("once", "twice")
+"""How often the payload may count in what is measured."""
 WORST_PAYLOAD = 0.5
 """Mean relative error above which neither way to count the payload is one."""
 
@@ -59,7 +61,17 @@ Curves = Mapping[str, Curve]
 Measure = Callable[[Curves], float]
 
 
-def identify(verb: str, fitted: Mapping[str, Fitted], sync: tuple[Array | None, str]) -> Identified:
+@dataclass(frozen=True)
+class Synchronization:
+    """S with its replicates, or why it is not known."""
+
+    seconds: Array | None
+    why: str = ""
+    in_call: bool = False
+    """Whether it is a part of what the call that sends takes, as a fence is."""
+
+
+def identify(verb: str, fitted: Mapping[str, Fitted], sync: Synchronization) -> Identified:
     """Return what curves say of the parameters.
 
     Args:
@@ -67,28 +79,44 @@ def identify(verb: str, fitted: Mapping[str, Fitted], sync: tuple[Array | None, 
         fitted: by name; single must be there, pipelined, send and receive may be.
         sync: S, from `synchronization`.
     """
-    found: dict[str, Quantity] = {}
+    found: dict[str, Array] = {}
     unknown: dict[str, str] = {}
     for name, curve in (("o_send", "send"), ("o_recv", "receive")):
         if curve in fitted:
-            found[name] = _quantity(_measure(fitted, _start_of(curve)), "s")
+            found[name] = _measure(fitted, _start_of(curve))
         else:
             unknown[name] = f"needs times of the call alone (mode {curve}); single messages give "
             unknown[name] += "its sum with the latency only"
+    if sync.seconds is None:
+        unknown["S"] = sync.why
+    elif sync.in_call and "o_send" in found:
+        call, fence = _of_same_length(found["o_send"], sync.seconds)
+        found["S"] = np.minimum(fence, call)
+        found["o_send"] = call - found["S"]
+    else:
+        found["S"] = sync.seconds
     _add_gaps(fitted, found, unknown)
+    _add_latency(cast(Verb, verb), fitted, found, unknown)
+    if "S" in found and "L" not in found and not sync.in_call and "o_recv" in found:
+        # What the device takes longer is more than the calls leave: it is a part of them.
+        del found["S"]
+        unknown["S"] = "the calls, measured alone, have it inside"
+        _add_latency(cast(Verb, verb), fitted, found, unknown)
+    units = {"G": "s/B"}
+    quantities = {name: _quantity(values, units.get(name, "s")) for name, values in found.items()}
     if "send" in fitted:
-        found["O"] = _growth(fitted["send"])
+        quantities["O"] = _growth(fitted["send"])
     else:
         unknown["O"] = "needs times of the call that sends (mode send)"
-    _add_latency(cast(Verb, verb), fitted, found, unknown)
-    if sync[0] is not None:
-        found["S"] = _quantity(sync[0], "s")
-    else:
-        unknown["S"] = sync[1]
     payload, why = _payload(fitted)
     if payload is None:
         unknown["payload"] = why
-    return Identified(found, unknown, payload)
+    return Identified(quantities, unknown, payload)
+
+
+def _of_same_length(*values: Array) -> tuple[Array, ...]:
+    count = min(map(len, values))
+    return tuple(one[:count] for one in values)
 
 
 def _start_of(name: str) -> Measure:
@@ -135,17 +163,17 @@ def small_gap(curves: Curves, window: Fitted) -> float:
 
 
 def _add_gaps(
-    fitted: Mapping[str, Fitted], found: dict[str, Quantity], unknown: dict[str, str]
+    fitted: Mapping[str, Fitted], found: dict[str, Array], unknown: dict[str, str]
 ) -> None:
     """Add g and G, which are seen in windows alone."""
     if "pipelined" not in fitted:
         unknown["g"] = unknown["G"] = "needs windows of messages (mode window)"
         return
     window = fitted["pipelined"]
-    for name, measure, unit in (("g", small_gap, "s"), ("G", byte_gap, "s/B")):
+    for name, measure in (("g", small_gap), ("G", byte_gap)):
         values = _measure(fitted, partial(measure, window=window))
         if values[0] > 0:
-            found[name] = _quantity(values, unit)
+            found[name] = values
         else:
             unknown[name] = f"a window of {window.messages} takes no longer than one message and "
             unknown[name] += "the answer: measure longer windows"
@@ -164,10 +192,10 @@ def _growth(send: Fitted) -> Quantity:
 def _add_latency(
     verb: Verb,
     fitted: Mapping[str, Fitted],
-    found: dict[str, Quantity],
+    found: dict[str, Array],
     unknown: dict[str, str],
 ) -> None:
-    """Add L, what is left of a small message without the overheads."""
+    """Add L, what is left of a small message without all else that the equation has."""
     counts = COUNTS[verb]
     needed = ["o_send", "o_recv", *(["g"] if counts.g else [])]
     lacking = [name for name in needed if name not in found]
@@ -176,17 +204,14 @@ def _add_latency(
         unknown["L"] = f"{counts.L} L + {counts.o} (o_send + o_recv) + {counts.g} g is "
         unknown["L"] += f"{start[0] * 1e6:.3g} us; {', '.join(lacking)} would have to be known"
         return
-    window = fitted.get("pipelined")
-
-    def latency(curves: Curves) -> float:
-        taken = counts.o * float(curves["send"](0.0) + curves["receive"](0.0))
-        if counts.g and window is not None:
-            taken += counts.g * small_gap(curves, window)
-        return (float(curves["single"](0.0)) - taken) / counts.L
-
-    values = _measure(fitted, latency)
-    if values[0] > 0:
-        found["L"] = _quantity(values, "s")
+    times = {"o_send": counts.o, "o_recv": counts.o, "g": counts.g, "S": counts.S}
+    there = [name for name in times if name in found and times[name]]
+    left, *taken = _of_same_length(start, *(found[name] for name in there))
+    for name, values in zip(there, taken, strict=True):
+        left = left - times[name] * values
+    if left[0] > 0:
+        found["L"] = left / counts.L
+        unknown.pop("L", None)
     else:
         unknown["L"] = "the overheads, measured alone, take as long as a whole message"
 
@@ -196,7 +221,7 @@ def synchronization(
     fitted: Mapping[str, Fitted],
     host: Mapping[str, Fitted] | None,
     fence: Array | None = None,
-) -> tuple[Array | None, str]:
+) -> Synchronization:
     """Return S with its replicates, or why it is not known.
 
     S is the time of the fence after a small message, where that was measured (`fence`, with
@@ -204,18 +229,18 @@ def synchronization(
     to 4).
     """
     if kind.initiated == "host":
-        return None, "only messages that a device initiates have it"
+        return Synchronization(None, "only messages that a device initiates have it")
     if fence is not None:
-        return fence, ""
+        return Synchronization(fence, in_call=True)
     if host is None:
-        return None, "needs the same verb initiated by the host"
+        return Synchronization(None, "needs the same verb initiated by the host")
     pair = {"device": fitted["single"], "host": host["single"]}
     size = float(max(one.sizes[0] for one in pair.values()))
     counts = COUNTS[cast(Verb, kind.verb)]
     values = _measure(pair, lambda c: float(c["device"](size) - c["host"](size)) / counts.S)
     if values[0] <= 0:
-        return None, "the device's messages take no longer than the host's"
-    return values, ""
+        return Synchronization(None, "the device's messages take no longer than the host's")
+    return Synchronization(values)
 
 
 def payload_errors(fitted: Mapping[str, Fitted]) -> dict[Payload, float]:
@@ -232,7 +257,7 @@ def payload_errors(fitted: Mapping[str, Fitted]) -> dict[Payload, float]:
     growth = np.maximum(further - first, 0.0)
     return {
         payload: float(np.mean(np.abs(_left_out_starts((k + 1) * growth, t))))
-        for k, payload in enumerate(PAYLOADS)
+        for k, payload in enumerate(COUNTED)
     }
 
 

@@ -20,9 +20,9 @@ from cpufree.errors import InvalidInputError
 
 Array = NDArray[np.float64]
 Verb = Literal["message", "put", "get"]
-Payload = Literal["once", "twice"]
+Payload = Literal["once", "twice", "printed"]
 VERBS: tuple[Verb, ...] = ("message", "put", "get")
-PAYLOADS: tuple[Payload, ...] = ("once", "twice")
+PAYLOADS: tuple[Payload, ...] = ("once", "twice", "printed")
 PARTS = ("L", "o", "g", "O", "G", "S")
 """Of the time of a message, in the order in which pictures stack them."""
 
@@ -93,7 +93,7 @@ COUNTS: dict[Verb, Counts] = {
 def counts_of(verb: Verb, payload: Payload) -> Counts:
     """Return the counts of an equation; with the payload once, O and G occur once."""
     counts = COUNTS[verb]
-    return counts if payload == "twice" else dataclasses.replace(counts, O=1, G=1)
+    return dataclasses.replace(counts, O=1, G=1) if payload == "once" else counts
 
 
 @dataclass(frozen=True)
@@ -126,20 +126,27 @@ class LogGOP:
         for name in ("L", "o_send", "o_recv", "g", "S"):
             _require_time(name, getattr(self, name))
 
-    def parts(self, verb: Verb, size: ArrayLike, payload: Payload = "twice") -> dict[str, Array]:
-        """Return what each of PARTS adds to the time of one message of `size` bytes."""
+    def parts(self, verb: Verb, size: ArrayLike, payload: Payload = "printed") -> dict[str, Array]:
+        """Return what each of PARTS adds to the time of one message of `size` bytes.
+
+        `printed` are equations 1 to 4, which add O and G. `once` and `twice` say how often the
+        payload counts; of O and G, which overlap there, the longer one adds to the time.
+        """
         m = np.asarray(size, dtype=np.float64)
         counts, zero = counts_of(verb, payload), np.zeros_like(m)
+        overhead, gap = counts.O * self.O(m), counts.G * self.G(m)
+        if payload != "printed":
+            overhead, gap = np.where(overhead > gap, (overhead, 0.0 * m), (0.0 * m, gap))
         return {
             "L": zero + counts.L * self.L,
             "o": zero + counts.o * (self.o_send + self.o_recv),
             "g": zero + counts.g * self.g,
-            "O": counts.O * self.O(m),
-            "G": counts.G * self.G(m),
+            "O": overhead,
+            "G": gap,
             "S": zero + counts.S * self.S,
         }
 
-    def time(self, verb: Verb, size: ArrayLike, payload: Payload = "twice") -> Array:
+    def time(self, verb: Verb, size: ArrayLike, payload: Payload = "printed") -> Array:
         """Return the time of one message of `size` bytes, in seconds."""
         found: Any = sum(self.parts(verb, size, payload).values())
         return np.asarray(found, dtype=np.float64)

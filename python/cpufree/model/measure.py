@@ -46,7 +46,7 @@ class Plan:
     """The most that a window may have in all."""
     rounds: int = 50
     seconds: float = 600.0
-    """After so long what has been measured LEAST_REPEATS times is not measured again."""
+    """After so long and LEAST_ROUNDS nothing is measured again."""
     repeats: int = 20
     """Of an exchange in a round; fewer of large messages."""
     seed: int = 0
@@ -56,9 +56,11 @@ class Plan:
 
 
 QUICK = Plan(
-    windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=10,
+    windows=WINDOWS[:1], window_bytes=1 << 24, rounds=15, seconds=20.0, repeats=2,
     pattern_seconds=10.0,
 )  # fmt: skip
+LEAST_ROUNDS = LEAST_REPEATS
+"""What disturbs the machine for a while falls on no size alone, however little time there is."""
 REPEATED_BYTES = 1 << 20
 """Bytes of a step in a round beyond which it is not repeated."""
 
@@ -128,9 +130,9 @@ def measure(
         for done in range(plan.rounds):
             progress(done, plan.rounds)
             for step in order.sample(steps, len(steps)):
-                if time.monotonic() < end or len(times[step]) < LEAST_REPEATS:
+                if time.monotonic() < end or done < LEAST_ROUNDS:
                     times[step] += _seconds(step, plan, WARM_UPS if times[step] else FIRST_WARM_UPS)
-            if time.monotonic() > end and all(len(t) >= LEAST_REPEATS for t in times.values()):
+            if time.monotonic() > end and done + 1 >= LEAST_ROUNDS:
                 break
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     rows = tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,10 @@ from cpufree.output_file import write_file
 COLORS = ("#2563a8", "#c8553d", "#2f8f5b", "#8a5aab", "#e0a458", "#5b6b7a", "#b0417e", "#3aa6a6",
           "#8c7a2a", "#1b2a49", "#f08fb0", "#8fc05a", "#6f4e37")  # fmt: skip
 PART_COLORS = ("#2563a8", "#9db8d6", "#5b6b7a", "#e0a458", "#2f8f5b", "#c8553d", "#bbbbbb")
+MARKERS = ("o", "s", "^", "v", "D")
+LINE_INCHES = 0.19
+"""Height of a line of a legend; figures grow with their legends, and with their bars:"""
+BAR_INCHES = 0.3
 UNDIVIDED = "parts not identifiable"
 INK = "#222222"
 BYTES = "message size [B]"
@@ -67,9 +71,19 @@ def legend_beside(figure: Figure, axes: Sequence[Axes], without: str = "\n") -> 
             if not label.endswith(without):
                 shown.setdefault(label, handle)
     if shown:
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, max(height, LINE_INCHES * len(shown)))
         figure.legend(
             list(shown.values()), list(shown), loc="outside right upper", frameon=False, fontsize=8
         )
+
+
+def colored(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return a color for each name, and a marker that tells those of the same color apart."""
+    return {
+        name: (COLORS[k % len(COLORS)], MARKERS[k // len(COLORS) % len(MARKERS)])
+        for k, name in enumerate(names)
+    }
 
 
 def draw_samples(samples: Samples) -> Figure:
@@ -82,11 +96,18 @@ def draw_samples(samples: Samples) -> Figure:
         ("Single messages, one way", "Windows: time per message"),
         strict=True,
     ):
-        for way, color in zip(samples.ways(), COLORS, strict=False):
+        for way, (color, marker) in colored(samples.ways()).items():
             found = medians(samples, way, mode, None)
             if found is None:
                 continue
-            axes.plot(found.sizes, found.seconds, "o-", ms=3.5, lw=1, color=color, label=way)
+            style: dict[str, Any] = {
+                "marker": marker,
+                "ms": 3.5,
+                "lw": 1,
+                "color": color,
+                "label": way,
+            }
+            axes.plot(found.sizes, found.seconds, **style)
             low, high = _quartiles(samples, way, mode, found.sizes, found.messages)
             axes.fill_between(found.sizes, low, high, color=color, alpha=0.15, lw=0)
         axes.set_xscale("log", base=2)
@@ -120,11 +141,12 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
     for k, (kind, title) in enumerate(
         (("single", "Single messages (open: held out)"), ("pipelined", "Windows: time per message"))
     ):
-        for (way, record), color in zip(found.ways.items(), COLORS, strict=False):
+        for way, (color, marker) in colored(found.ways).items():
+            record = found.ways[way]
             if kind not in record.curves:
                 continue
             fitted = curve(record.curves[kind])
-            for held_out, marker in ((False, "o"), (True, "D")):
+            for held_out in (False, True):
                 there = medians(samples, way, MODE_OF[kind], held_out, record.curves[kind].messages)
                 if there is None:
                     continue
@@ -148,6 +170,7 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
         axes[k + 2].axhline(0, color=INK, lw=0.8)
         # Residuals of a disturbed measurement may be large: the others are to be seen beside them.
         axes[k + 2].set_yscale("symlog", linthresh=LINEAR_UP_TO, linscale=2.0)
+        axes[k + 2].yaxis.set_major_formatter("{x:.3g}")
         tidy(axes[k + 2], f"Residuals, {kind} (band: {LARGEST_ERROR:.0%})", BYTES, RESIDUAL)
         for one in (axes[k], axes[k + 2]):
             one.set_xscale("log", base=2)
@@ -157,16 +180,24 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
 
 def draw_machine(found: Communication) -> Figure:
     """Draw time against size for all ways, and the cost of a small message in its parts."""
-    figure = Figure(figsize=(13, 5), layout="constrained")
+    width = 6.5 + max(6.5, BAR_INCHES * len(found.ways))
+    figure = Figure(figsize=(width, 5), layout="constrained")
     left, right = axes_of(figure, 1, 2)
     sizes = np.geomspace(8, 2**23, 400)
-    for (name, way), color in zip(found.ways.items(), COLORS, strict=False):
-        for times, style, kind in (
-            (single(way, sizes), "-", "single"),
-            (pipelined(way, sizes), "--", "pipelined"),
+    for name, (color, marker) in colored(found.ways).items():
+        for times, dashes, kind in (
+            (single(found.ways[name], sizes), "-", "single"),
+            (pipelined(found.ways[name], sizes), "--", "pipelined"),
         ):
             if times is not None:
-                left.plot(sizes, times, style, lw=1.4, color=color, label=f"{name}, {kind}")
+                style: dict[str, Any] = {
+                    "ls": dashes,
+                    "marker": marker,
+                    "markevery": 80,
+                    "ms": 3.5,
+                    "lw": 1.4,
+                }
+                left.plot(sizes, times, color=color, label=f"{name}, {kind}", **style)
     left.set_xscale("log", base=2)
     left.set_yscale("log")
     tidy(left, f"{found.machine} (dashed: pipelined)", BYTES, TIME)
@@ -181,7 +212,7 @@ def _stack(axes: Axes, found: Communication) -> None:
     for name, way in found.ways.items():
         loggop, whole = parameters(way), single(way, STACKED)
         if loggop is not None:
-            payload = cast(Payload, way.payload or "twice")
+            payload = cast(Payload, way.payload or "once")
             parts.append(loggop.parts(cast(Verb, way.verb), STACKED, payload))
         elif whole is not None:
             parts.append({UNDIVIDED: whole})
@@ -224,11 +255,10 @@ def draw_validation(validation: Validation) -> Figure:
         line, line * (1 - LARGEST_ERROR), line * (1 + LARGEST_ERROR), color="#e8e8e8", lw=0
     )
     axes.plot(line, line, color=INK, lw=0.8)
-    ways = list(dict.fromkeys(one.way for one in validation.checks))
+    colors = colored(dict.fromkeys(one.way for one in validation.checks))
     for one in validation.checks:
-        marker = "o" if one.kind == "single" else "s"
         label = f"{one.way}, {one.kind}: error {one.error:.1%}, R² {one.r2:.3f}"
-        color = COLORS[ways.index(one.way) % len(COLORS)]
+        color, marker = colors[one.way]
         face = color if one.kind == "single" else "white"
         axes.plot(one.measured, one.predicted, marker, color=color, mfc=face, ms=5, label=label)
     axes.set_xscale("log")

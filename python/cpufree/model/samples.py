@@ -40,6 +40,8 @@ PLACES = ("host", "device")
 HOST_DRIVEN = ", host-driven"
 """What the names of patterns on GPUs end with whose messages and kernels the host drives."""
 LEAST_REPEATS = 3
+LARGE_SHARE = 0.1
+"""Of runs in which other programs took a core, above which reports warn."""
 
 PathLike = str | os.PathLike[str]
 
@@ -117,6 +119,17 @@ class Samples:
     def ways(self) -> list[str]:
         """Return the ways in the order in which they come first."""
         return list(dict.fromkeys(row.way for row in self.rows))
+
+    @property
+    def disturbed(self) -> str:
+        """What to tell of other programs that took cores of PEs, "" where they took few."""
+        share = float(self.machine.get("disturbed", 0.0))
+        if share <= LARGE_SHARE:
+            return ""
+        return (
+            f"in {share:.0%} of the runs of threads and processes other programs took a core: what "
+            "small messages take is not identifiable on a machine so busy"
+        )
 
 
 def write_samples(path: PathLike, samples: Samples) -> None:

@@ -11,7 +11,7 @@ from cpufree.model.plots import COLORS, INK, axes_of, legend_beside, tidy
 from cpufree.model.records import Comparison
 from cpufree.model.solve import METHODS, IterationTime
 
-PARTS = ("matrix", "vectors", "halo", "exchange", "sums")
+PARTS = ("matrix", "vectors", "halo", "exchange", "sums", "loops")
 LARGEST = 0.25
 """The error of the band in the picture of a comparison."""
 

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, Quantity, WayRecord
+from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model.curves import Curve, curve_of
 from cpufree.model.loggop import Growth, LogGOP, Payload, Verb
 from cpufree.text import meant
 
 Array = NDArray[np.float64]
 NEEDED = ("L", "o_send", "o_recv")
+OF_CORES = ("threads-", "processes-")
+"""Ways between PEs that are threads, or processes, with a core each."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,15 @@ def single(way: WayRecord, size: ArrayLike) -> Array | None:
     """Return the time of single messages: by the curve, else by the equations, None: by neither."""
     if "single" in way.curves:
         return curve(way.curves["single"])(size)
+    return by_equation(way, size)
+
+
+def by_equation(way: WayRecord, size: ArrayLike) -> Array | None:
+    """Return the time of single messages by the parameters, None where they are not all known."""
     loggop = parameters(way)
     if loggop is None:
         return None
-    payload = cast(Payload, way.payload or "twice")
+    payload = cast(Payload, way.payload or "once")
     return loggop.time(cast(Verb, way.verb), size, payload)
 
 
@@ -120,10 +128,15 @@ def predict(
     note = f"fitted curve ({record.form})"
     if record.messages > 1:
         note += f", windows of {record.messages}"
+    wider = np.ones_like(m)
     if record.sizes and (np.any(m < record.sizes[0]) or np.any(m > record.sizes[1])):
-        note += f"; beyond the sizes of the fit, {record.sizes[0]} to {record.sizes[1]} B"
+        note += f"; beyond the sizes of the fit, {record.sizes[0]} to {record.sizes[1]} B, the "
+        note += "interval is wider by itself for each factor of two"
+        wider += np.log2(np.maximum(1.0, np.maximum(record.sizes[0] / m, m / record.sizes[1])))
+    if "disturbed" in found.provenance and name.startswith(OF_CORES):
+        note += f"; {found.provenance['disturbed']}"
     if record.spread is None:
         return Prediction(seconds, None, None, f"{note}; no interval is known")
     # The error is predicted over measured, less 1: what is measured is seconds / (1 + error).
-    low, high = (seconds / max(1.0 + error, 0.05) for error in reversed(record.spread))
+    low, high = (seconds / np.maximum(1.0 + wider * error, 0.05) for error in record.spread[::-1])
     return Prediction(seconds, np.minimum(low, seconds), np.maximum(high, seconds), note)

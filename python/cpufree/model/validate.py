@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication
+from cpufree.machine.communication import Communication, WayRecord
 from cpufree.model.fit import medians
 from cpufree.model.patterns.validate import PatternCheck, check_patterns
 from cpufree.model.samples import Samples
-from cpufree.model.use import pipelined, single
+from cpufree.model.use import by_equation, pipelined, single
 
 Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
 LEAST_R2 = 0.95
 LARGEST_FACTOR = 1.5
 LEAST_SIZES = 3
+SMALL = 8192
+"""Bytes up to which the equations of LogGOP are held against an error of LARGEST_ERROR."""
+LARGEST_ERROR_ABOVE = 0.25
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,13 @@ class Check:
 
     way: str
     kind: str
-    """single or pipelined."""
+    """single or pipelined; or equation, of small or of large messages."""
     sizes: Array
     measured: Array
     predicted: Array
+    limit: float = LARGEST_ERROR
+    least_r2: float | None = LEAST_R2
+    """None: R² is none of the limits."""
 
     @property
     def error(self) -> float:
@@ -48,7 +55,7 @@ class Check:
     @property
     def passed(self) -> bool:
         """Whether error and R² are within their limits."""
-        return self.error <= LARGEST_ERROR and self.r2 >= LEAST_R2
+        return self.error <= self.limit and (self.least_r2 is None or self.r2 >= self.least_r2)
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,11 @@ class Validation:
     """All checks of a machine file."""
 
     checks: tuple[Check, ...]
+    """Of curves."""
     crossings: tuple[Crossing, ...]
     patterns: tuple[PatternCheck, ...] = ()
+    equations: tuple[Check, ...] = ()
+    """Of the ways whose parameters are all known."""
 
     @property
     def passed(self) -> bool:
@@ -84,9 +94,27 @@ class Validation:
     @property
     def verdicts(self) -> list[bool]:
         """Whether each check has passed; patterns that are no test of the model are left out."""
-        patterns = [one.passed for one in self.patterns if not one.aside]
-        checks = [*(one.passed for one in self.checks), *(one.passed for one in self.crossings)]
-        return [*checks, *patterns]
+        return [passed for group in self.groups.values() for passed in group]
+
+    @property
+    def groups(self) -> dict[str, list[bool]]:
+        """The verdicts by what is checked."""
+        crossing = [one for one in self.crossings if one.measured is not None]
+        apart = [one for one in self.crossings if one.measured is None]
+        return {
+            "curves": [one.passed for one in self.checks],
+            "equations": [one.passed for one in self.equations],
+            "crossings": [one.passed for one in crossing],
+            "pairs that do not cross": [one.passed for one in apart],
+            "patterns": [one.passed for one in self.patterns if not one.aside],
+        }
+
+    @property
+    def told(self) -> str:
+        """How many of each group have passed, in words."""
+        return ", ".join(
+            f"{sum(group)} of {len(group)} {name}" for name, group in self.groups.items() if group
+        )
 
 
 def validate(found: Communication, samples: Samples) -> Validation:
@@ -120,7 +148,22 @@ def validate(found: Communication, samples: Samples) -> Validation:
         raise InvalidInputError(f"{samples.origin}: no size of a known way is held out")
     pairs = itertools.combinations(ways, 2)
     crossings = tuple(_crossing(found, samples, *pair) for pair in pairs)
-    return Validation(tuple(checks), crossings, check_patterns(found, samples))
+    equations = tuple(one for way in ways for one in _equations(found.ways[way], way, samples))
+    return Validation(tuple(checks), crossings, check_patterns(found, samples), equations)
+
+
+def _equations(record: WayRecord, way: str, samples: Samples) -> Iterator[Check]:
+    """Yield the checks of the equation of a way: of small and of large messages."""
+    there = medians(samples, way, "single", True)
+    if there is None or (found := by_equation(record, there.sizes)) is None:
+        return
+    for name, limit, those in (
+        ("equation, small", LARGEST_ERROR, there.sizes <= SMALL),
+        ("equation, large", LARGEST_ERROR_ABOVE, there.sizes > SMALL),
+    ):
+        if np.count_nonzero(those) >= LEAST_SIZES:
+            sizes, measured = there.sizes[those], there.seconds[those]
+            yield Check(way, name, sizes, measured, found[those], limit, None)
 
 
 def _crossing(found: Communication, samples: Samples, one: str, other: str) -> Crossing:

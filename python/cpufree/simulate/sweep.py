@@ -47,6 +47,28 @@ class Problem:
     traffic: Traffic = field(default_factory=Traffic)
     _shares: dict[int, Shares] = field(default_factory=dict)
 
+    def check(self, pes: int) -> None:
+        """Refuse what cannot be, on so many PEs.
+
+        Raises:
+            InvalidInputError: a message without a partner, fewer points than PEs, messages of less
+            than a byte, or a mesh whose rows have no diagonal or more entries than columns.
+        """
+        if self.program == "message" and pes < 2:
+            raise InvalidInputError("a message needs 2 PEs: give --pes 2")
+        if self.program == "jacobi" and self.points**2 < pes:
+            raise InvalidInputError(
+                f"{self.points} x {self.points} points on {pes} PEs: give each PE a point at least"
+            )
+        if self.program not in ("jacobi", *METHODS) and min(self.bytes) < 1:
+            raise InvalidInputError(f"{min(self.bytes):g} bytes: a message has at least 1")
+        mesh = self.coarse
+        if mesh is not None and not mesh.rows <= mesh.entries <= mesh.rows**2:
+            raise InvalidInputError(
+                f"{mesh.entries:g} entries in {mesh.rows:g} rows: a positive definite matrix has "
+                "its diagonal, and no more entries in a row than columns"
+            )
+
     def shares(self, pes: int) -> Shares:
         """Return the shares of the matrix, or of the mesh, for so many PEs.
 
@@ -131,7 +153,9 @@ def sweep(
     problem: Problem, cluster: Cluster, ways: Sequence[str], pes: Sequence[int],
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Point]:  # fmt: skip
-    """Return all ways on all numbers of PEs."""
+    """Return all ways on all numbers of PEs; InvalidInputError for what cannot be."""
+    for count in pes:
+        problem.check(count)
     return [point for way in ways for point in _of_way(problem, cluster, way, pes, tell)]
 
 

@@ -8,9 +8,12 @@ from typing import Any
 
 from cpufree import options
 from cpufree.engines import choices
-from cpufree.engines.answer_time import Forecast
 from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
+from cpufree.engines.gpu_choice import Size
+from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.partition_gain import gain_on
+from cpufree.engines.placement import Placement
+from cpufree.engines.system_rule import Forecast
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cost import Spread
 from cpufree.solvers.columns import shape_of
@@ -33,6 +36,7 @@ class OneCall:
     goal: Goal = Goal()
     right: Any = None
     """The right-hand side, for the type of the solve and the GPU; None: not known."""
+    method: str = "auto"
 
 
 def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
@@ -44,6 +48,27 @@ def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
     columns = shape[1] if len(shape) == 2 and shape[0] > 1 else 1
     limits = (choices.valid(options.RTOL, rtol), choices.valid(options.MAXITER, maxiter))
     return Goal(max(1, columns), *limits)
+
+
+def first_solve(size: Size, where: Placement, pc: str, call: OneCall) -> dict[str, Any]:
+    """Return what GPUs are told of the solve that comes first: its kernels compile meanwhile.
+
+    Args:
+        size: of the system. where: it goes. pc: the preconditioner of the Solver.
+        call: what is known of the solve.
+    """
+    if not where.gpus:
+        return {}
+    facts = Solve(
+        engine=where.engine,
+        pes=where.pes,
+        rows=size.rows,
+        nnz=size.nnz,
+        double=size.value_bytes == 8,
+        pc=pc,
+        rtol=call.goal.rtol,
+    )
+    return {"first_method": choose_method(call.method, facts)[0], "first_pc": pc}
 
 
 def forecast(A: CsrMatrix, goal: Goal, past: Sequence[int]) -> Forecast:

@@ -23,6 +23,7 @@ from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.factors import SET_UP
+from cpufree.solvers.forecast import first_solve
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
@@ -37,7 +38,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if not context.options.check or context.team is not None:
         return False
     core = load_core()
-    if A.nnz <= core.most_block_halo_nonzeros or A.entries_known() or not core.cuda_built():
+    if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
         return False
     named = context.named in ("auto", "cuda_p2p")
     return named and context.asked.tuning.get("pc") not in SET_UP
@@ -57,11 +58,14 @@ def lay_out_on_gpu(
         such as another order of rows, METIS, packets among blocks of small systems, or errors that
         say which entry is wrong.
     """
-    where = _placement(A, context, A.dtype if dtype is None else floating(dtype))
+    kind = A.dtype if dtype is None else floating(dtype)
+    where = _placement(A, context, kind)
     if isinstance(where, str):
         return where
     laps.lap("place")
-    tuning = {**where.tuning, "inspect": context.options.check}
+    size = Size(A.n, A.nnz, kind.itemsize)
+    first = first_solve(size, where, context.options.pc, context.options.call)
+    tuning = {**where.tuning, **first, "inspect": context.options.check}
     system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
     sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
     layout = layout_of(system, where, sharing, [], laps)

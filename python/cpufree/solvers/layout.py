@@ -49,6 +49,8 @@ class Layout:
     """What GPUs have found in the entries, where they were asked to look."""
     mean_distance: float = 0.0
     """Of entries from the diagonal, where GPUs have looked."""
+    diagonal_spread: float = 1.0
+    """Its largest entry over the smallest, where PEs are on the CPU."""
     kernels: set[tuple[str, str]] = field(default_factory=set)
     """Methods and preconditioners that have solved with it."""
     refused: str = ""
@@ -174,6 +176,7 @@ def layout_of(
     found: dict[str, Any] = {
         "entries": None if entries is None else EntryStatistics(**entries),
         "mean_distance": plan.pop("mean_distance", 0.0),
+        "diagonal_spread": plan.pop("diagonal_spread", 1.0),
     }
     if refused := plan.pop("refused", ""):
         return Layout(None, plan, [], [], placement, sharing, **found, refused=refused)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.distributed import Team
-from cpufree.engines.method_choice import GPU_ENGINES
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
@@ -40,8 +39,6 @@ class MatrixOnPes:
     """Of solves."""
     layout: Layout
     """Where it lies, and why; without a system once it has been freed."""
-    spread = 1.0
-    """Of the diagonal (method_choice), where PEs are on the CPU and the matrix was on the host."""
     exponent = 0
     """What lies on the PEs is A divided by 2 to this; so x there is the caller's times as much."""
     setup_timings: dict[str, float]
@@ -195,8 +192,6 @@ class MatrixOnPes:
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
-        on_cpu = prepared is not None and layout.engine not in GPU_ENGINES
-        self.spread = prepared.diagonal_spread() if on_cpu and prepared is not None else 1.0
         self.exponent = 0 if prepared is None else prepared.exponent
         self._gpu_layout = None
         self.layout = layout

@@ -108,7 +108,7 @@ def solve(
         pc_level=pc_level,
         pc_block=pc_block,
         nullspace=nullspace,
-        _call=OneCall(goal_of(b, rtol, maxiter), b),
+        _call=OneCall(goal_of(b, rtol, maxiter), b, method),
     ) as solver:
         return solver.solve(
             b,

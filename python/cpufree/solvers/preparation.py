@@ -12,8 +12,8 @@ import numpy.typing as npt
 from cpufree.dtypes import dtype_name
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
-from cpufree.engines.method_choice import WIDE
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
@@ -47,25 +47,12 @@ class Prepared:
         squares of A p in the range of float64, and A p in that of the type.
         """
         A = self.matrix
-        most = float(A.data.max(initial=0.0))
+        most = load_core().largest_entry(A.data)
         exponent = math.frexp(most)[1] if math.isfinite(most) else 0
         if abs(exponent) <= _NEAR[A.dtype.name]:
             return self
         matrix = CsrMatrix.well_formed(A.indptr, A.indices, np.ldexp(A.data, -exponent))
         return replace(self, matrix=matrix, exponent=exponent)
-
-    def diagonal_spread(self) -> float:
-        """Return the largest entry of the diagonal over the smallest; 1 where none is above 0.
-
-        Where all entries are closer to one another, their spread, which is cheaper to find.
-        """
-        data = self.matrix.data
-        if data.size == 0:
-            return 1.0
-        least, most = float(np.abs(data).min()), float(data.max())
-        if not most < WIDE * least:
-            least = float(self.matrix.to_scipy().diagonal().min())
-        return most / least if least > 0.0 else 1.0
 
 
 def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:

@@ -16,6 +16,7 @@ from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.log import logger
 from cpufree.matrix.gpu_csr import gpu_csr
@@ -24,7 +25,7 @@ from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
 from cpufree.solvers import agreement, gpu_layout, own_rows
-from cpufree.solvers.forecast import forecast
+from cpufree.solvers.forecast import first_solve, forecast
 from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
 from cpufree.solvers.preparation import (
     Prepared,
@@ -84,7 +85,9 @@ def _set_up_unchecked(
     unchecked = prepare(A, False, kind)
     where = _place(unchecked, context, laps)
     sharing = None
-    if where.engine == "cuda_p2p":
+    # Of several PEs' rows a graph is made, of large matrices only where that pays.
+    large = A.nnz > load_core().most_block_halo_nonzeros
+    if where.engine == "cuda_p2p" and (large or where.pes == 1):
         sharing = _share(unchecked, where, context)
         laps.lap("partition")
         found = _checked_by_gpus(A, unchecked, where, sharing, laps)
@@ -144,14 +147,16 @@ def _place(
         work = SystemWork(size)
     near = context.rhs_gpu if rhs_gpu is None else rhs_gpu
     where = place(work, context.asked, context.env, near, context.team)
+    first = first_solve(size, where, context.options.pc, context.options.call)
     laps.lap("place")
-    return where
+    return replace(where, tuning={**where.tuning, **first})
 
 
 def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:
     """Return which PE owns which rows; with a team, rank 0 decides."""
     expected = None if where.expected is None else where.expected.iterations
-    gain = gain_on(where.engine, context.options.call.goal.solves, expected)
+    solves = context.options.call.goal.solves
+    gain = gain_on(where.engine, solves, expected, where.gpu_name)
     folder, cache = context.options.partition_cache, None
     if folder is not None:
         cache = PartitionCache(Path(folder), prepared.pattern.numbers)

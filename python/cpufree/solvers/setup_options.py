@@ -33,6 +33,7 @@ class SetupOptions:
     call: OneCall
     partition_cache: str | os.PathLike[str] | None = None
     nullspace: NullSpaceLike = None
+    pc: str = "jacobi"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ class Solver:
         self._lock = Turns("this Solver")
         call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
         options = SetupOptions(
-            asked, partition, reorder, check, dtype, call, partition_cache, nullspace
+            asked, partition, reorder, check, dtype, call, partition_cache, nullspace, pc
         )
         self._matrix = MatrixOnPes(A, options)
 

@@ -252,7 +252,8 @@ def facts_of(matrix: MatrixOnPes, layout: Layout, options: Mapping[str, Any]) ->
         double=matrix.dtype == np.float64,
         pc=options["pc"],
         rtol=options["rtol"],
-        spread=matrix.spread,
+        spread=layout.diagonal_spread,
+        gpu=layout.placement.gpu_name,
     )
 
 

@@ -6,14 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 
 from cpufree import machine
-from cpufree.engines import answer_time, choices, gpus
-from cpufree.engines.answer_time import Costs, Forecast
+from cpufree.engines import choices, gpus, system_rule
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import Size, choose, fits, model_of, with_room
+from cpufree.engines.gpu_choice import Size, fits, no_room, with_room
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
+from cpufree.engines.system_rule import Forecast
 from cpufree.env import Env
 from cpufree.extension import load_core
+from cpufree.text import counted, told_time
 
 LEAST_NONZEROS = int(machine.load().number("setup.least_nonzeros", "1"))
 """From which on "auto" takes GPUs: below, a solve is over before a GPU has been set up."""
@@ -52,32 +53,33 @@ class SystemWork(Work):
             return None
         if not core.cuda_built() or not gpus.driver_is_ahead():
             return None
-        known, cores = self._forecast(), choices.available_cores()
-        start = min(one.table("setup.context", "s")[1] for one in machine.every())
-        ways = [
-            answer_time.on_cpu(self.size, blocks, Costs.of(one, cores)) for one in machine.every()
-        ]
-        way = max(ways, key=lambda one: one.seconds(known.expected))
-        if way.seconds(known.expected) >= start:
+        expected, machines = self._forecast().expected, machine.possible()
+        start = min(one.table("setup.context", "s")[1] for one in machines)
+        takes = max(system_rule.cpu_seconds(self.size, blocks, expected, one) for one in machines)
+        if takes >= start:
             return None
-        told = answer_time.comparison([way], way, known.expected)
-        why = f"{told}, where CUDA alone takes {answer_time.told_time(start)} to start"
-        return Chosen([], why, expected=known.expected)
+        told = f"{told_time(takes)} on {counted(blocks, 'block')} of the CPU"
+        why = f"{expected.told}: {told}, where CUDA alone takes {told_time(start)} to start"
+        return Chosen([], why, expected=expected)
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs from which the answer comes first, or the CPU."""
+        known = machine.of_gpu(there[0].name)
         if self._forecast is None or (len(there) == 1 and blocks is None):
-            return Chosen(*choose(self.size, there, Gpu.room))
-        known, name = self._forecast(), there[0].name
-        running = [load_core().gpu_is_started(gpu.index) for gpu in there]
-        costs = Costs.of(machine.of_gpu(name), choices.available_cores())
-        ways = answer_time.all_candidates(self.size, running, blocks, known, costs, model_of(name))
-        best = answer_time.best(ways, known.expected)
-        why = answer_time.comparison(ways, best, known.expected)
-        chosen = with_room(self.size, there, Gpu.room, best.gpus) if best.gpus else []
-        if len(chosen) > best.gpus:
-            why += f", no room on {best.gpus}"
-        return Chosen(chosen, why, expected=known.expected)
+            gpus, expected = system_rule.by_share(self.size, len(there), known), None
+            why = f"iterations move {self.size.moved / 1e6:.0f} MB"
+        else:
+            forecast, core = self._forecast(), load_core()
+            running = [core.gpu_is_started(gpu.index) for gpu in there]
+            best = system_rule.choose_place(self.size, running, blocks, forecast, known)
+            gpus, why, expected = best.gpus, best.why, forecast.expected
+        chosen = with_room(self.size, there, Gpu.room, gpus) if gpus else []
+        why += no_room(gpus, len(chosen), len(there)) if gpus else ""
+        if not known.known:
+            why += (
+                f"; nobody has measured {there[0].name}: by {known.gpu} (cpufree model calibrate)"
+            )
+        return Chosen(chosen, why, expected=expected)
 
     def fits(self, gpu: Gpu) -> bool:
         """Return whether one GPU has the memory."""

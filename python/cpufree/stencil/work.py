@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cpufree import machine
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import MODEL, Bytes, Model, Size, choose, fits, latency, predict
+from cpufree.engines.gpu_choice import Size, choose, fits, interpolated
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
@@ -19,11 +19,6 @@ LEAST_UPDATES = int(machine.load().number("setup.least_updates", "1"))
 """From which on "auto" takes GPUs: below, cores are done before a GPU has been set up."""
 
 GRID = Kind("grid", array="u0", arrays="values", done="done")
-
-# Each value counts as read and written once in an iteration, whatever the caches save.
-_BYTES = {8: Bytes(0, 16, 0, 4 * 8), 4: Bytes(0, 8, 0, 4 * 4)}
-_RATES = machine.load().table("stencil.bandwidth", "B/s")
-_LATENCY = machine.load().table("stencil.latency", "s")
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,7 @@ class GridWork(Work):
 
     @property
     def _size(self) -> Size:
-        return Size(self.points, 0, self.value_bytes, what="grid")
-
-    @property
-    def _model(self) -> Model:
-        rate = _RATES[self.dims]
-        return replace(
-            MODEL, bytes_of=_BYTES, memory_bandwidth=rate, chip_bandwidth=rate, latency=_LATENCY
-        )
+        return Size(self.points, 0, self.value_bytes, what="grid", vectors=4)
 
     def seconds_in_registers_3d(self, gpus: int, blocks: int) -> float:
         """Return those of an iteration with values in registers; 0: they do not hold the grid."""
@@ -79,21 +67,26 @@ class GridWork(Work):
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs for which no other number saves much of an iteration."""
-        size, model = self._size, self._model
+        known = machine.of_gpu(there[0].name)
+        rate = known.table("stencil.bandwidth", "B/s")[self.dims]
+        latencies = known.table("stencil.latency", "s")
         each = min(gpu["multiprocessors"] for gpu in load_core().gpus())
 
         def seconds(count: int) -> float:
             # In three dimensions the engine keeps values in registers wherever they fit.
             in_registers = self.seconds_in_registers_3d(count, each)
-            if in_registers == 0.0:
-                return predict(size, count, model)
-            return in_registers + latency(count, model) - latency(1, model)
+            latency = interpolated(latencies, count)
+            if in_registers > 0.0:
+                return in_registers + latency - latencies[1]
+            # Each value counts as read and written once, whatever the caches save.
+            moved = 2 * self.value_bytes * self.points / count
+            return moved / rate + latency
 
-        return Chosen(*choose(size, there, Gpu.room, model, seconds))
+        return Chosen(*choose(self._size, there, Gpu.room, seconds))
 
     def fits(self, gpu: Gpu) -> bool:
         """Return whether one GPU has the memory."""
-        return fits(self._size, 1, gpu.room(), self._model)
+        return fits(self._size, 1, gpu.room())
 
     def cpu_blocks(
         self, asked: Asked, env: Env, pes: int, cores: int | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cpufree._triggered import Domain
     from cpufree._triggered_gpu import Domain as GpuDomain
 
-# As in cpufree/systems/triggered/domain.hpp.
+# As in cpufree/triggered/domain.hpp.
 _STORE, _COPY, _ADD, _TRIGGER, _WAIT_DONE, _WAIT_SIGNAL, _NEXT_ARRIVAL = range(7)
 _COLUMNS = 15
 FIELDS = ("source", "target", "pe")  # that dynamic triggers supply
@@ -66,8 +66,8 @@ class BlockProgram:
 
         Raises InvalidInputError where a place belongs to another domain or to a buffer that has
         been freed, or a PE does not exist. `Domain.run` compares places with the operation if that
-        has been posted, `Domain.put` if it is posted later; what nobody has compared the NIC does,
-        and a TriggerError says so when the domain ends.
+        has been posted, `Domain.put` if it is posted later; the NIC compares the rest, and a
+        TriggerError reports it when the domain ends.
         """
         who = f"trigger of tag {tag}, epoch {epoch}"
         places = [

@@ -73,7 +73,7 @@ TEST(fork_begins_nothing_and_does_not_wait_for_threads_that_it_has_not) {
   const pid_t child = fork();
   if (child == 0) {
     alarm(300);
-    if (ahead.begin([] {})) _exit(2);  // nobody would wait for it, and locks may be held for ever
+    if (ahead.begin([] {})) _exit(2);  // it would not be waited for, and locks may be held for ever
     _exit(ahead.finish(800s) ? 7 : 1);
   }
   int status = 0;

@@ -1,4 +1,4 @@
-// Channels among threads: right under stress, bounded when somebody fails.
+// Channels among threads: right under stress, bounded when a thread fails.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -28,7 +28,7 @@ constexpr int kEpochs = 300;
 constexpr int kEpochs = 3000;
 #endif
 
-// All blocks of all PEs next to one another in a ring of PEs: everybody awaits all blocks of both
+// All blocks of all PEs next to one another in a ring of PEs: each PE awaits all blocks of both
 // neighbours.
 struct Ring {
   int pes, blocks;

@@ -38,7 +38,7 @@ struct Ring {
       for (std::uint32_t look = 0; load_flag(flags[before]) < round; ++look) seat.pass(look);
       if (values[before][round % 2] != 1000 * static_cast<int>(before) + static_cast<int>(round))
         ++wrong;
-      // Nobody writes round + 2 before its reader has written round + 1: a lap of all blocks.
+      // No thread writes round + 2 before its reader has written round + 1: a lap of all blocks.
       for (std::uint32_t look = 0; load_flag(flags[(me + 1) % flags.size()]) < round; ++look)
         seat.pass(look);
       seat.check_in();

@@ -1,4 +1,5 @@
 // Matrix formats give the product of the plain rows, bit for bit.
+#include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/csr_rows.hpp"
 #include "cpufree/formats/sliced.hpp"
@@ -104,6 +105,22 @@ TEST(padding_of_boundary_slices_reads_no_ghost) {
         CHECK(index >= 0 && index < local.rows() + local.ghosts);
         if (padded) CHECK(index < local.rows());
       }
+  }
+}
+
+TEST(sizes_of_rows_in_slices_are_those_of_the_rows) {
+  for (const auto& a : {grid2d(17, 9), irregular(123, 9)}) {
+    const auto local = local_of(a);
+    SlicedRows<double, 8> built;
+    append_slices(local, {0, a.n()}, built);
+    for (std::int32_t row = 0; row < a.n(); ++row) {
+      RowSize expected;
+      for (auto k = local.row_ptr[at(row)]; k < local.row_ptr[at(row) + 1]; ++k)
+        expected.add(local.val[at(k)], local.col[at(k)] == row);
+      const RowSize found = row_sizes(built, at(row / 8), row / 8 * 8)[at(row % 8)];
+      CHECK_EQ(found.sum, expected.sum);
+      CHECK_EQ(found.diagonal, expected.diagonal);
+    }
   }
 }
 

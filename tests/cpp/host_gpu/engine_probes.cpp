@@ -2,9 +2,9 @@
 #include <numeric>
 
 #include "cpufree/gpu/error.hpp"
+#include "cpufree/probes/gpu/kernel.hpp"
 #include "cpufree/probes/kernel.hpp"
 #include "cpufree/probes/patterns.hpp"
-#include "cpufree/systems/probes/gpu/kernel.hpp"
 #include "host_ports.hpp"
 
 namespace cpufree {

@@ -1,9 +1,9 @@
 // The stencil kernels of the engine for GPUs on the host: a few shapes, without studies.
+#include "cpufree/stencils/gpu/kernel.hpp"
 #include "cpufree/stencils/jacobi.hpp"
 #include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/registers_3d.hpp"
 #include "cpufree/stencils/time_tiles.hpp"
-#include "cpufree/systems/stencil/gpu/kernel.hpp"
 #include "host_ports.hpp"
 
 namespace cpufree {

@@ -1,10 +1,10 @@
 // A GPU runtime on the host, for tests: the names of cpufree/gpu/cuda/gpu_names.hpp.
 //
 // Streams are queues. In deferred mode nothing runs when it is launched: whenever the program calls
-// the runtime, some queues go on, drawn from a seed, and whoever waits makes them go on. Any order
-// that streams and events allow can come up, so a missing event shows as a wrong result in some
-// schedule. Graphs run their nodes in any order that their edges allow. Kernels by address, those
-// of the engines, run on threads of their own (engine_launch.cpp). New memory holds nonsense.
+// the runtime, some queues go on, drawn from a seed, and a thread that waits makes them go on. Any
+// order that streams and events allow can come up, so a missing event shows as a wrong result in
+// some schedule. Graphs run their nodes in any order that their edges allow. Kernels by address,
+// those of the engines, run on threads of their own (engine_launch.cpp). New memory holds nonsense.
 #pragma once
 
 #include <cstddef>

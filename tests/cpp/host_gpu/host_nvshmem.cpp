@@ -1,6 +1,6 @@
 // NVSHMEM on the host, for tests: PEs are baselines of one process, each with a library of its own
 // that knows which one it is. Calls join the queues of their streams. It is as unkind as NVSHMEM
-// may be: new memory holds NaNs, puts without wait (nbi) are under way until somebody looks, and
+// may be: new memory holds NaNs, puts without wait (nbi) are under way until a PE looks, and
 // the first PE that comes to a reduction spoils the targets of all.
 #include <cmath>
 #include <cstdlib>

@@ -12,8 +12,8 @@ namespace host_engine {
 
 using namespace cpufree;
 
-// A packet may be written by another thread or process while it is read: the tag first, for whoever
-// sees the tag sees the value.
+// A packet may be written by another thread or process while it is read: the tag first, for a
+// reader that sees the tag sees the value.
 template <class Base>
 class Crossing : public Base {
  public:

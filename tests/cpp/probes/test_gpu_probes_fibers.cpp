@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/probes/gpu/host_product.hpp"
-#include "cpufree/systems/probes/gpu/host_ways.hpp"
-#include "cpufree/systems/probes/gpu/prober.hpp"
+#include "cpufree/probes/gpu/host_product.hpp"
+#include "cpufree/probes/gpu/host_ways.hpp"
+#include "cpufree/probes/gpu/prober.hpp"
 #include "cpufree/systems/result.hpp"
 #include "harness.hpp"
 #include "pattern_rig.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/probes/cpu.hpp"
+#include "cpufree/probes/host/cpu.hpp"
 #include "cpufree/systems/result.hpp"
 #include "harness.hpp"
 #include "pattern_rig.hpp"

@@ -99,6 +99,18 @@ TEST(a_diagonal_that_is_missing_or_not_positive_is_seen) {
   CHECK(seen.mirrored && !seen.positive_diagonal);
 }
 
+TEST(the_largest_entry_is_found_anywhere) {
+  std::vector<double> values(600'011, -1.0);  // several threads, and some beyond their lanes
+  CHECK_EQ(largest_entry<double>(values), 0.0);
+  for (const std::size_t k : {std::size_t{0}, std::size_t{300'000}, values.size() - 1}) {
+    values[k] = 3.0;
+    values[k == 0 ? 1 : k - 1] = std::nan("");
+    CHECK_EQ(largest_entry<double>(values), 3.0);
+    values[k] = -1.0;
+  }
+  CHECK_EQ(largest_entry<float>(std::vector<float>{}), 0.0F);
+}
+
 TEST(rows_are_told_from_other_arrays) {
   const auto a = banded();
   const auto rows = [](const std::vector<std::int64_t>& ptr, const std::vector<std::int32_t>& col) {

@@ -168,10 +168,9 @@ TEST(blocks_share_what_slices_take_with_their_padding) {
     for (std::int32_t k = 1; k < kLong; ++k) e[{i, i + k}] = e[{i + k, i}] = -0.1;
   const auto a = from_entries<double>(kRows, e);
   const auto plan = make_halo_plan(a.view(), std::vector<std::int32_t>(kRows, 0), {}, 1);
-  std::vector<std::int64_t> padded{0};
-  append_padded(plan.local[0].row_ptr, {0, kRows}, padded);
+  const PaddedRows padded(kRows, kRows, slice_costs(plan.local[0].row_ptr, {0, kRows}), {});
   const auto taken = [&](const RowRange& rows) {
-    const std::int64_t entries = padded[at(rows.end)] - padded[at(rows.begin)];
+    const std::int64_t entries = padded(rows.end) - padded(rows.begin);
     return row_weight(entries) + row_weight(0) * (rows.size() - 1);
   };
   const auto plans = make_block_plans(plan, 8);

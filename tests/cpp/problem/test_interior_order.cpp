@@ -53,9 +53,8 @@ std::int64_t length(const LocalSystem<double>& local, std::int32_t row) {
 }
 
 std::int64_t in_slices(const LocalSystem<double>& local) {
-  std::vector<std::int64_t> padded{0};
-  append_padded(local.row_ptr, {0, local.interior}, padded);
-  return padded.back();
+  const auto costs = slice_costs(local.row_ptr, {0, local.interior});
+  return std::accumulate(costs.begin(), costs.end(), std::int64_t{0});
 }
 
 std::vector<double> product(const LocalSystem<double>& local) {

@@ -1,6 +1,7 @@
-#include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/partition.hpp"
 
+#include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/problem/blocks/slice_width.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -70,12 +71,10 @@ TEST(contiguous_partition_of_fewer_rows_than_pes_leaves_pes_empty) {
 TEST(padding_counts_as_entries_of_all_rows_of_its_slice) {
   std::vector<std::int64_t> row_ptr{0};
   for (int row = 0; row < 40; ++row) row_ptr.push_back(row_ptr.back() + (row % 32 == 0 ? 8 : 4));
-  std::vector<std::int64_t> padded{0};
-  append_padded(row_ptr, {0, 40}, padded);
-  CHECK_EQ(static_cast<int>(padded.size()), 41);
-  CHECK_EQ(padded[32], std::int64_t{32 * 8});               // rather than a tail, which costs more
-  CHECK_EQ(padded[40] - padded[32], std::int64_t{32 * 8});  // a slice has 32 rows even of 8
-  CHECK_EQ(padded[16], std::int64_t{16 * 8});
+  const PaddedRows padded(40, 40, slice_costs(row_ptr, {0, 40}), {});
+  CHECK_EQ(padded(32), std::int64_t{32 * 8});               // rather than a tail, which costs more
+  CHECK_EQ(padded(40) - padded(32), std::int64_t{32 * 8});  // a slice has 32 rows even of 8
+  CHECK_EQ(padded(16), std::int64_t{16 * 8});
 }
 
 TEST(slice_is_as_wide_as_its_rows_but_for_few_long_ones) {

@@ -228,7 +228,7 @@ TEST(lost_packet_of_another_block_names_its_sender) {
   const auto expected = rig.x();
   int of_neighbours = 0;
   for (std::int64_t at = 0; at < 24; ++at) {
-    // Rows that only other PEs read go to the own PE, too: nobody misses those packets.
+    // Rows that only other PEs read go to the own PE, too: no PE misses those packets.
     if (rig.run<PredictRecompute, Jacobi<double>>(3, {Fault::Kind::drop_signal, 1, 0, at}))
       CHECK(rig.x() == expected);
     const WaitRecord& r = rig.machine().records()[3];  // of block 1 of the same PE

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cpufree/engines/cpu_fibers/port.hpp"
+#include "cpufree/stencils/host/host_stencil.hpp"
 #include "cpufree/stencils/jacobi.hpp"
-#include "cpufree/systems/stencil/host_stencil.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 
@@ -101,7 +101,7 @@ void check_schedules(const Grid& grid, int halo, int schedules) {
     }
 }
 
-// Somebody waited for block 0 of PE 1 in vain.
+// A block waited for block 0 of PE 1 in vain.
 bool names_sender(const cpu_fibers::Machine& machine) {
   return std::ranges::any_of(machine.records(), [](const WaitRecord& r) {
     return r.state == BlockState::expired && r.channel == Channel::halo_arrival && r.from_pe == 1 &&

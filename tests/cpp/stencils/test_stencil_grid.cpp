@@ -3,7 +3,7 @@
 #include <set>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/stencil/stencil_plan.hpp"
+#include "cpufree/stencils/host/stencil_plan.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cpufree/systems/stencil/warp_plan.hpp"
+#include "cpufree/stencils/host/warp_plan.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 

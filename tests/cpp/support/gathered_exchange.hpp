@@ -1,4 +1,4 @@
-// The exchange of a team of the tests: everybody gets everything, and takes what is meant for it.
+// The exchange of a team of the tests: each member gets everything, and takes what is meant for it.
 #pragma once
 
 #include <cstdint>

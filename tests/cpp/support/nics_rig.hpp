@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "cpufree/device/triggered.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
-#include "cpufree/nics/host_port.hpp"
-#include "cpufree/nics/nics.hpp"
+#include "cpufree/triggered/device/triggered.hpp"
+#include "cpufree/triggered/nics/host_port.hpp"
+#include "cpufree/triggered/nics/nics.hpp"
 #include "harness.hpp"
 #include "trigger_scripts.hpp"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/probes/host/prober.hpp"
 #include "cpufree/probes/patterns.hpp"
-#include "cpufree/systems/probes/prober.hpp"
 
 namespace pattern_rig {
 

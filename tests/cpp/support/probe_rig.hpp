@@ -8,8 +8,8 @@
 
 #include "cpufree/engines/cpu_fibers/port.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/probes/host/prober.hpp"
 #include "cpufree/probes/kernel.hpp"
-#include "cpufree/systems/probes/prober.hpp"
 
 namespace probe_rig {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/reference/jacobi.hpp"
-#include "cpufree/systems/stencil/stencil.hpp"
+#include "cpufree/stencils/host/stencil.hpp"
 
 namespace stencil_rig {
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "cpufree/device/trigger_nic.hpp"
-#include "cpufree/device/triggered.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
+#include "cpufree/triggered/device/trigger_nic.hpp"
+#include "cpufree/triggered/device/triggered.hpp"
 
 namespace trigger_rig {
 

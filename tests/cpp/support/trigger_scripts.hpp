@@ -5,8 +5,8 @@
 #include <sstream>
 #include <vector>
 
-#include "cpufree/device/trigger_table.hpp"
 #include "cpufree/reference/trigger_script.hpp"
+#include "cpufree/triggered/device/trigger_table.hpp"
 
 namespace trigger_scripts {
 

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <vector>
 
+#include "cpufree/stencils/host/host_stencil.hpp"
+#include "cpufree/stencils/host/specialized_plan.hpp"
 #include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/registers_3d.hpp"
 #include "cpufree/stencils/time_tiles.hpp"
-#include "cpufree/systems/stencil/host_stencil.hpp"
-#include "cpufree/systems/stencil/specialized_plan.hpp"
 #include "harness.hpp"
 #include "stencil_rig.hpp"
 #include "warp_rig.hpp"

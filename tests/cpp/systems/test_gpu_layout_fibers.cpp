@@ -241,6 +241,26 @@ TEST(blocks_of_255_256_and_257_values_are_coded_as_the_host_does) {
   }
 }
 
+TEST(gpus_lay_out_what_gets_no_halos_of_blocks) {
+  SystemSpec spec = spec_for(2, 2, 1);
+  spec.halo = -1;
+  // Blocks of a shuffled grid read most rows of the others.
+  check_same(shuffled(grid2d<double>(100, 100), 3), spec);
+  spec.inspect = true;
+  const GpuSystem<double> by_host(grid2d<double>(100, 100).view(), {}, {}, spec);
+  CHECK(by_host.plan().refused.starts_with("the host is to lay"));
+}
+
+TEST(the_plan_tells_of_the_solve_that_is_expected_first) {
+  SystemSpec spec = spec_for(1, 2, 0);
+  const auto a = grid2d<double>(40, 40);
+  const GpuSystem<double> usual(a.view(), {}, {}, spec);
+  spec.first.method = Method::pipecg;
+  spec.first.preconditioner = Preconditioner::chebyshev;
+  const GpuSystem<double> other(a.view(), {}, {}, spec);
+  CHECK(usual.plan().shared_bytes != other.plan().shared_bytes);
+}
+
 TEST(a_matrix_in_32_bits_on_a_gpu_is_laid_out_as_one_on_the_host) {
   const auto a = irregular<double>(431, 5);
   std::vector<std::int32_t> begins(a.row_ptr.begin(), a.row_ptr.end());

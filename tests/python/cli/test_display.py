@@ -26,7 +26,14 @@ def test_exit_codes_are_those_of_the_documentation() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0 s"), (0.5e-6, "500 ns"), (0.00123, "1.23 ms"), (1.5, "1.5 s"), (4000, "4000 s")],
+    [
+        (0, "0 s"),
+        (0.5e-6, "500 ns"),
+        (0.00123, "1.23 ms"),
+        (1.5, "1.5 s"),
+        (4000, "4000 s"),
+        (999.7e-9, "1 µs"),
+    ],
 )
 def test_times_are_told_in_fitting_units(value: float, text: str) -> None:
     assert display.seconds(value) == text

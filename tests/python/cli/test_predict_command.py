@@ -46,6 +46,18 @@ def test_predict_says_time_efficiency_and_what_bounds_it(run: Run, tmp_path: Pat
     assert plot.stat().st_size > 10_000
 
 
+def test_predictions_are_those_of_the_machine_that_is_named(run: Run, tmp_path: Path) -> None:
+    times = {}
+    for name in ("h100", "h200"):
+        report = tmp_path / f"{name}.json"
+        done = run(
+            "predict", "grid:4096x4096", "--pes", "1", "--machine", name, "--json", str(report)
+        )
+        assert done.code == 0 and name[1:] in done.out
+        times[name] = json.loads(report.read_text())["iterations"][0]["seconds"]
+    assert times["h100"] > times["h200"]
+
+
 def test_predict_in_one_line(run: Run) -> None:
     done = run("predict", MATRIX, "--pes", "1", "-q")
     assert done.code == 0

@@ -12,7 +12,7 @@ dace = pytest.importorskip("dace", reason="DaCe is not installed: pip install 'c
 
 import cpufree.dace  # noqa: E402
 from cpufree.dace import checked  # noqa: E402
-from cpufree.dace.lower import LoweredGraph  # noqa: E402
+from cpufree.dace.lowering.lower import LoweredGraph  # noqa: E402
 from cpufree.errors import InvalidInputError, UnsupportedError, WrongResultError  # noqa: E402
 
 M, N = (dace.symbol(n, dace.int64) for n in "MN")

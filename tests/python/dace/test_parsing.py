@@ -306,13 +306,51 @@ def test_what_dace_does_not_take_is_refused_with_the_line(
     assert capsys.readouterr().out == ""
 
 
-@dace.program
-def with_a_dropped_axis(A: dace.float64[N, N]):
-    for k in range(2):
-        A[:] = np.minimum(A, A[:, k : k + 1] + A[k, :])
+def broadcast_by_columns(A: dace.float64[N, N], b: dace.float64[N, N]):
+    b[:] = np.maximum(A[:, 2:3], A[2, :]) + A[:, -1:] * A[..., 1:2]
 
 
-def test_axes_of_one_point_that_dace_drops_are_refused() -> None:
-    with pytest.raises(ProgramError, match="drops the axis of one point") as caught:
-        cpufree.dace.compile(with_a_dropped_axis)(np.ones((4, 4)))
-    assert "A[:, k:k + 1]" in str(caught.value)
+def spread_over_columns(A: dace.float64[N, N], b: dace.float64[N, N]):
+    b[:, :] = A[:, 2:3]
+
+
+def chosen_by_column(A: dace.float64[N, N], b: dace.float64[N, N]):
+    b[:] = np.where(A[:, 2:3] > 0.0, b, -A[:, 1:2])
+
+
+def under_a_name(A: dace.float64[N, N], b: dace.float64[N, N]):
+    c = A[:, :1] * A[:1, :]
+    b[:] = c + c[0, :]
+    d = A[:, 3:4]
+    b[:, 1:2] += d
+
+
+def summed_along_it(A: dace.float64[N, N], b: dace.float64[N, N]):
+    b[:] = np.sum(A[2:3, :], axis=0) + np.transpose(A[:, 1:2])
+
+
+def column_by_column(A: dace.float64[N, N], b: dace.float64[N, N]):
+    for k in range(1, 5):
+        b[:, k : k + 1] = b[:, k - 1 : k] + A[:, k : k + 1] * A[k, 0]
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+@pytest.mark.parametrize(
+    "program",
+    [
+        broadcast_by_columns,
+        spread_over_columns,
+        chosen_by_column,
+        under_a_name,
+        summed_along_it,
+        column_by_column,
+    ],
+    ids=lambda program: program.__name__,
+)
+def test_slices_of_one_point_keep_their_axis(program: Any, pes: int) -> None:
+    g = np.random.default_rng(5)
+    A, b = (g.standard_normal((7, 7)) for _ in range(2))
+    wanted = b.copy()
+    program(A, wanted)
+    cpufree.dace.compile(dace.program(program)).run((A, b), engine="cpu_threads", pes=pes)
+    np.testing.assert_array_equal(b, wanted)

@@ -21,10 +21,10 @@ from cpufree.compiler.ranks.hosted import RanksRecording
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
 from cpufree.compiler.ranks.routes import Ranks, with_same_fields
 from cpufree.compiler.ranks.rows import by_rows
-from cpufree.dace.events import Event
-from cpufree.dace.exchanges import Exchanges
-from cpufree.dace.matching import routes
-from cpufree.dace.refusal import Place
+from cpufree.dace.messages.events import Event
+from cpufree.dace.messages.exchanges import Exchanges
+from cpufree.dace.messages.matching import routes
+from cpufree.dace.values.refusal import Place
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
 
@@ -96,7 +96,7 @@ class Messages:
 
 
 def _overlaps(region: ir.Region, others: list[ir.Region]) -> bool:
-    from cpufree.dace.exchanges import meet
+    from cpufree.dace.messages.exchanges import meet
 
     return any(meet(region, other) for other in others)
 

@@ -268,8 +268,8 @@ def test_the_interpreter_gives_the_same() -> None:
 def test_arrays_that_communication_touches_become_symmetric() -> None:
     from dace_programs import fetches, jacobi_2d
 
-    from cpufree.dace.frontend import graph_of
-    from cpufree.dace.storage import SymmetricArrays, symmetric_arrays
+    from cpufree.dace.graph.frontend import graph_of
+    from cpufree.dace.messages.storage import SymmetricArrays, symmetric_arrays
 
     graph = graph_of(jacobi_2d, {})
     assert symmetric_arrays(graph) == {"lA", "lB"}

@@ -54,7 +54,7 @@ def test_who_knows_the_secret_of_another_job_does_not_come_in() -> None:
 
 
 def recorded(place: tuple[str, int]) -> dict[str, Any]:
-    """Return the hello of a rank that has come in, as somebody who listens has it."""
+    """Return the hello of a rank that has come in, as a listener has it."""
     with connect(place) as connection:
         heard: list[dict[str, Any]] = []
         send = wire.send

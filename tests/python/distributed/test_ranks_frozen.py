@@ -1,4 +1,4 @@
-"""Ranks that are stopped or stuck: nobody waits for them for long."""
+"""Ranks that are stopped or stuck: waits for them are bounded."""
 
 from __future__ import annotations
 

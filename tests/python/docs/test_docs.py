@@ -6,10 +6,12 @@ import doctest
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from gpus_here import HERE
 
 import cpufree
 
@@ -25,6 +27,8 @@ SHOWN: dict[str, Any] = {
     "Solver.solve": cpufree.Solver.solve,
     "stencil.jacobi": cpufree.stencil.jacobi,
 }
+# What examples of a page import and this machine may lack.
+IMPORTS = re.compile(r"^>>> (?:import|from) (\w+)", re.MULTILINE)
 PAGES = sorted(p for p in ROOT.glob("docs/**/*.md") if ">>>" in p.read_text(encoding="utf-8"))
 
 
@@ -42,6 +46,18 @@ def test_example_of_docstring_runs(name: str, capsys: pytest.CaptureFixture[str]
     assert run(test).failed == 0, capsys.readouterr().out
 
 
+def missing(code: str) -> list[str]:
+    """Return what the examples of a page need and this machine lacks."""
+    lacking = [name for name in IMPORTS.findall(code) if find_spec(name) is None]
+    return lacking + (["a GPU"] if "cuda" in code and not HERE else [])
+
+
+def test_page_that_needs_what_is_not_here_says_what() -> None:
+    assert missing(">>> import numpy as np\n>>> from no_such_library import x") == [
+        "no_such_library"
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_of_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -49,15 +65,30 @@ def test_examples_of_page_run(
     monkeypatch.chdir(tmp_path)  # for the files that examples write
     blocks = re.findall(r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     assert blocks
-    test = doctest.DocTestParser().get_doctest("\n\n".join(blocks), {}, page.name, str(page), 0)
+    code = "\n\n".join(blocks)
+    test = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    if lacking := missing(code):
+        for one in test.examples:  # it is read, at least
+            compile(one.source, page.name, "single")
+        pytest.skip(f"needs {', '.join(lacking)}")
     assert run(test).failed == 0, capsys.readouterr().out
 
 
 def test_every_public_name_is_in_the_reference() -> None:
-    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    pages = ROOT.glob("docs/reference/*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     modules = {"errors", "generate", "stencil"}
     for name in set(cpufree.__all__) - {"__version__"} - modules:
         assert re.search(rf"cpufree\.(errors\.)?{name}\b", text), name
+
+
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_column_of_a_table_has_a_heading(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for heads in re.findall(r"^\|(.*)\|\n\|[-:| ]+\|$", text, re.MULTILINE):
+        assert all(head.strip() for head in heads.split("|")), heads
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")

@@ -46,7 +46,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"0{k}" for k in range(1, 10)]
+    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 11)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -97,6 +97,27 @@ def test_program(tmp_path: Path) -> None:
     assert number(said, "differences from NumPy:") == 0
     assert 0.1 < number(said, "highest wave:") < 0.3
     assert Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_finite_elements(tmp_path: Path) -> None:
+    said = example("10_finite_elements.py", tmp_path)
+    if said.startswith("skipped: "):
+        pytest.skip(said.strip())
+    sag, slender = number(said, "it sags by"), number(said, "(slender:")
+    assert slender < sag < 1.2 * slender
+
+
+@pytest.mark.parametrize(
+    "name", ["01_solve_a_file.py", "02_time_steps.py", "03_scipy_drop_in.py", "05_stencil.py"]
+)
+def test_picture_is_saved(name: str, tmp_path: Path) -> None:
+    said = example(name, tmp_path)
+    assert Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_pages_show_the_examples_as_they_are() -> None:
+    said = run(sys.executable, "-m", "tools.example_pages", "--check", PYTHONPATH=str(ROOT))
+    assert said == ""
 
 
 def test_several_processes(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_demo_is_the_command_the_readme_shows() -> None:
     demo = re.search(r"^DEMO \?= (\S+)$", (ROOT / "Makefile").read_text(), re.M)
     assert demo
     shown = demo_words()
-    assert shown == ["cpufree", "solve", demo[1], "--pes", "4", "--plot", "convergence.png"]
+    assert shown == ["cpufree", "solve", demo[1], "--plot", "convergence.png"]
     name, params = parse_spec(demo[1])
     assert name in cpufree.generate.names()
     assert params
@@ -142,6 +142,10 @@ def test_pages_are_reached_from_the_readme() -> None:
         assert re.search(rf"^{page.stem}$", index, re.M) or page.stem == "index", page.name
     for page in ROOT.glob("docs/design/*.md"):
         assert f"]({page.name})" in design or page.stem == "index", page.name
+    for folder in ("tutorials", "examples", "reference"):
+        listed = (ROOT / "docs" / folder / "index.md").read_text()
+        for page in ROOT.glob(f"docs/{folder}/*.md"):
+            assert f"]({page.name})" in listed or page.stem == "index", page.name
 
 
 def test_times_of_the_page_on_gpus_are_those_of_the_records() -> None:

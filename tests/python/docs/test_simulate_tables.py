@@ -20,6 +20,12 @@ def test_a_figure_stands_between_words_wherever_the_lines_end() -> None:
     assert made == "It is\n3.5 times\nas fast, on\ntwo machines. It is old."
 
 
+def test_words_that_occur_elsewhere_are_no_place_of_a_figure() -> None:
+    page = f"It is a page of words. {'x' * 80} It is 3 times as fast."
+    made = with_tables(page, {("It is ", " times as fast"): "4"})
+    assert made == page.replace("3", "4")
+
+
 @pytest.mark.parametrize("page", ["nothing", "".join(marks("one")) * 2])
 def test_a_table_without_one_place_of_its_own_is_refused(page: str) -> None:
     with pytest.raises(ValueError, match=r"table 'one' has [02] places"):

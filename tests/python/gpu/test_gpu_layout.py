@@ -37,12 +37,12 @@ TUNINGS: dict[str, dict[str, Any]] = {
 
 
 def system(A: Any, pes: int, layout: int, **tuning: Any) -> Any:
-    """Return a System of consecutive rows, laid out by the host (0) or the GPUs (1)."""
+    """Return a System of consecutive rows, laid out by the host (0), GPUs (1) or either (-1)."""
     A = as_csr(A)
     arrays = (A.indptr, A.indices, A.data, None, None)
     where: tuple[Any, ...] = (pes, 0, "cuda_p2p", [], {**tuning, "layout": layout})
     made = load_for("cuda_p2p").System(*arrays, *where)
-    assert ("setup_send" in {f"setup_{name}" for name in made.plan()["seconds"]}) == (layout == 1)
+    assert layout < 0 or ("send" in made.plan()["seconds"]) == (layout == 1)
     return made
 
 
@@ -62,6 +62,22 @@ def test_gpus_lay_matrices_out_as_the_host_does(name: str, tuning: str, pes: int
     assert np.array_equal(one["x"], other["x"])
     assert np.array_equal(one["history"], other["history"])
     assert one["iterations"] == other["iterations"] == 60
+
+
+def test_a_matrix_whose_blocks_exchange_no_packets_is_laid_out_by_the_gpu_unasked() -> None:
+    A = cpufree.generate.poisson3d(90, 89, 88)
+    made, by_host = (system(A, 1, layout, inspect=layout < 0) for layout in (-1, 0))
+    assert "entries" in made.plan()  # the GPU has looked at them
+    assert made.plan()["block_halo"] == by_host.plan()["block_halo"] == "flags"
+    b = rhs(A)
+    one, other = (solve(s, b, "prcg", "jacobi", maxiter=60, rtol=1e-30) for s in (made, by_host))
+    assert np.array_equal(one["x"], other["x"])
+
+
+def test_a_matrix_whose_blocks_exchange_packets_is_left_to_the_host() -> None:
+    A = cpufree.generate.poisson2d(910, 900)
+    assert "refused" in system(A, 1, -1, inspect=True).plan()
+    assert system(A, 1, -1).plan()["block_halo"] == "packets"
 
 
 @on_all_counts

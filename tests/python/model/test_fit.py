@@ -8,11 +8,13 @@ import pytest
 from synthetic_samples import LOGGOP, MODES, SIZES, rows_of, samples_of
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Quantity, WayRecord
+from cpufree.machine.communication import WayRecord
+from cpufree.machine.files import Quantity
 from cpufree.model import extras
 from cpufree.model.fit import fit, medians
 from cpufree.model.loggop import Payload, Verb
 from cpufree.model.samples import Kind, Sample
+from cpufree.model.use import parameters
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 TRUE = {"L": 2e-6, "o_send": 1e-6, "o_recv": 0.5e-6, "O": 0.2e-9, "g": 0.8e-6, "G": 0.5e-9}
@@ -104,6 +106,42 @@ def test_windows_no_longer_than_a_message_leave_no_gap() -> None:
     assert "measure longer windows" in way_of(rows).unknown["g"]
 
 
+def test_a_fence_inside_the_call_counts_once() -> None:
+    # The call that sends takes 5 us, 4 of them for the fence.
+    true = dataclasses.replace(LOGGOP, o_send=1e-6, S=4e-6)
+    called = dataclasses.replace(LOGGOP, o_send=5e-6)
+    kind = Kind("device", "device", "device", "message")
+    rows = rows_of(true, kind=kind, modes=("single", "window", "receive"), sizes=SIZES[::2])
+    rows += rows_of(called, kind=kind, modes=("send",), sizes=SIZES[::2])
+    rows.append(Sample("w", kind, "fence", 1, 8, (4e-6,) * 5))
+    found = parameters(way_of(rows))
+    assert found is not None
+    assert (found.o_send, found.S) == pytest.approx((1e-6, 4e-6), rel=1e-3)
+    assert float(found.time("message", 8, "once")) == pytest.approx(
+        float(true.time("message", 8, "once")), rel=1e-3
+    )
+
+
+def test_a_fence_takes_no_longer_than_the_call_that_has_it_inside() -> None:
+    kind = Kind("device", "device", "device", "message")
+    rows = [*rows_of(LOGGOP, kind=kind, sizes=SIZES[::2])]
+    rows.append(Sample("w", kind, "fence", 1, 8, (9e-6,) * 5))
+    found = way_of(rows).parameters
+    assert found["S"].value == pytest.approx(LOGGOP.o_send, rel=1e-3)
+    assert found["o_send"].value == 0.0
+
+
+def test_synchronization_that_leaves_no_latency_is_inside_the_calls() -> None:
+    device = dataclasses.replace(LOGGOP, o_send=4e-6)
+    kinds = [Kind(who, "host", who, "message") for who in ("host", "device")]
+    host = dataclasses.replace(LOGGOP, L=0.1e-6, o_send=0.1e-6)
+    rows = rows_of(host, "host-a", kind=kinds[0], sizes=SIZES[::2])
+    rows += rows_of(device, "device-a", kind=kinds[1], sizes=SIZES[::2])
+    found = fit(samples_of(rows)).ways["device-a"]
+    assert "inside" in found.unknown["S"] and "L" not in found.unknown
+    assert found.parameters["L"].value == pytest.approx(LOGGOP.L, rel=1e-3)
+
+
 @pytest.mark.parametrize("verb", ["put", "get"])
 def test_synchronization_is_what_the_device_takes_longer(verb: Verb) -> None:
     device = dataclasses.replace(LOGGOP, S=4e-6)
@@ -112,6 +150,7 @@ def test_synchronization_is_what_the_device_takes_longer(verb: Verb) -> None:
     rows += rows_of(device, f"device-{verb}", kind=kinds[1], sizes=SIZES[::2])
     found = fit(samples_of(rows)).ways
     assert found[f"device-{verb}"].parameters["S"].value == pytest.approx(4e-6, rel=1e-3)
+    assert found[f"device-{verb}"].parameters["L"].value == pytest.approx(2e-6, rel=1e-3)
     assert "only messages that a device initiates" in found[f"host-{verb}"].unknown["S"]
     assert found[f"host-{verb}"].parameters["L"].value == pytest.approx(2e-6, rel=1e-3)
 

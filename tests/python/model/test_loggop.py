@@ -17,16 +17,22 @@ DIGITS = LogGOP(1.0, 5.0, 5.0, linear(100.0), 1000.0, linear(1e4), 1e5)
 @pytest.mark.parametrize(
     ("verb", "payload", "expected"),
     [
-        ("get", "twice", 2 * (1 + 100 + 1e4 + 1e5) + 2 * 10 + 4 * 1e3),  # equation 1, 3
-        ("put", "twice", 1e5 + 100 + 2 * (1 + 1e4) + 2 * 10 + 4 * 1e3),  # equation 2, 4
-        ("get", "once", 2 * (1 + 1e5) + 100 + 1e4 + 2 * 10 + 4 * 1e3),
-        ("put", "once", 1e5 + 100 + 2 + 1e4 + 2 * 10 + 4 * 1e3),
-        ("message", "once", 1 + 10 + 100 + 1e4 + 1e5),
-        ("message", "twice", 1 + 10 + 100 + 2e4 + 1e5),
+        ("get", "printed", 2 * (1 + 100 + 1e4 + 1e5) + 2 * 10 + 4 * 1e3),  # equation 1, 3
+        ("put", "printed", 1e5 + 100 + 2 * (1 + 1e4) + 2 * 10 + 4 * 1e3),  # equation 2, 4
+        ("get", "once", 2 * (1 + 1e5) + 1e4 + 2 * 10 + 4 * 1e3),
+        ("put", "once", 1e5 + 2 + 1e4 + 2 * 10 + 4 * 1e3),
+        ("message", "once", 1 + 10 + 1e4 + 1e5),
+        ("message", "twice", 1 + 10 + 2e4 + 1e5),
     ],
 )
 def test_time_is_that_of_the_equations(verb: Verb, payload: str, expected: float) -> None:
     assert float(DIGITS.time(verb, 1, payload)) == pytest.approx(expected)  # type: ignore[arg-type]
+
+
+def test_the_longer_one_of_overhead_and_gap_hides_the_other() -> None:
+    loggop = LogGOP(1.0, 0.0, 0.0, linear(3.0), 0.0, Growth((0.0, 10.0), (0.0, 9.0)))
+    parts = loggop.parts("message", [8.0, 20.0], "once")
+    np.testing.assert_allclose((parts["O"], parts["G"]), ((24.0, 0.0), (0.0, 90.0)))
 
 
 def test_parts_add_up_to_the_time() -> None:

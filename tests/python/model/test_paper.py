@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from cpufree.machine.communication import load_published
+from cpufree.machine.communication import load_ways
 from cpufree.model import paper
 from cpufree.model.paper import check_paper, roles
 from cpufree.model.project import break_even, fixed, means, overlapped, scaled
@@ -26,25 +26,33 @@ from cpufree.model.use import single
 def test_totals_of_small_messages_are_those_of_the_equations(
     way: str, nanoseconds: tuple[int, ...]
 ) -> None:
-    found = single(load_published("summit-2020").ways[way], [8, 1024, 8192])
+    found = single(load_ways("summit-2020").ways[way], [8, 1024, 8192])
     assert found is not None
     np.testing.assert_allclose(found * 1e9, nanoseconds, atol=0.6)
 
 
-def test_all_numbers_of_the_paper_agree() -> None:
+def test_numbers_of_the_paper_agree_but_for_those_that_its_tables_contradict() -> None:
     found = check_paper()
-    assert len(found) == 12
-    assert [one.what for one in found if not one.agrees] == []
+    assert len(found) == 19
+    assert [one.what for one in found if not one.agrees and not one.known] == []
+    assert [one.what for one in found if one.agrees and one.known] == []
+    assert sum(not one.agrees for one in found) == 5
+
+
+def test_each_mean_is_held_against_the_print_by_itself() -> None:
+    means_of = {one.what: one.agrees for one in check_paper() if one.what.startswith("mean")}
+    assert means_of["mean speed-up, scaled problem, puts"]
+    assert not means_of["mean speed-up, scaled problem, gets"]
 
 
 def test_a_table_with_another_number_disagrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    summit = load_published("summit-2020")
+    summit = load_ways("summit-2020")
     way = summit.ways["host-put"]
     # The text has 0.74 for what the table has as 0.074.
     overhead = dataclasses.replace(way.parameters["O"], value=0.74e-9)
     way = dataclasses.replace(way, parameters={**way.parameters, "O": overhead})
     changed = dataclasses.replace(summit, ways={**summit.ways, "host-put": way})
-    monkeypatch.setattr(paper, "load_published", lambda name: changed)
+    monkeypatch.setattr(paper, "load_ways", lambda name: changed)
     assert "host-put, 8 B (equation 4)" in [one.what for one in check_paper() if not one.agrees]
 
 
@@ -89,7 +97,7 @@ def test_pipelined_100_bytes_in_consistent_units_and_as_printed() -> None:
     [("host-get", 73, 3.7e3), ("device-get", 242, 274e3), ("cpu-get", 45, 1.2e3)],
 )
 def test_sizes_at_which_the_gap_takes_over(way: str, printed: float, consistent: float) -> None:
-    curve = load_published("summit-2020").ways[way].curves["pipelined"].parameters
+    curve = load_ways("summit-2020").ways[way].curves["pipelined"].parameters
     scale, exponent, gap = (curve[name].value for name in ("scale", "exponent", "G"))
     assert (scale / gap) ** (1 / (1 - exponent)) == pytest.approx(printed, rel=0.02)
     assert (scale / gap) ** (-1 / exponent) == pytest.approx(consistent, rel=0.04)

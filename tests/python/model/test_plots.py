@@ -10,7 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_samples import LOGGOP, rows_of, samples_of
 
-from cpufree.machine.communication import load_published
+from cpufree.machine import load
+from cpufree.machine.communication import load_ways
 from cpufree.model.fit import fit
 from cpufree.model.paper import roles
 from cpufree.model.plots import (
@@ -21,6 +22,8 @@ from cpufree.model.plots import (
     draw_samples,
     draw_validation,
 )
+from cpufree.model.solve import estimate, iteration_seconds
+from cpufree.model.solve_plots import draw_prediction
 from cpufree.model.validate import validate
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
@@ -50,7 +53,7 @@ def test_fit_is_drawn_with_sizes_held_out_and_residuals() -> None:
 
 
 def test_parts_of_a_small_message_are_stacked_to_its_time() -> None:
-    axes = draw_machine(load_published("summit-2020")).axes[1]
+    axes = draw_machine(load_ways("summit-2020")).axes[1]
     tops: dict[int, float] = {}
     for bar in axes.patches:
         place = round(bar.get_x() + bar.get_width() / 2)  # type: ignore[attr-defined]
@@ -85,3 +88,26 @@ def test_readings_as_printed_are_drawn_of_power_laws_only() -> None:
     labels = lines_of(draw_projection(one), 2)
     assert "w, pipelined, in consistent units" in labels
     assert "w, pipelined, as printed" not in labels
+
+
+def test_all_ways_of_a_machine_are_drawn_and_told_apart() -> None:
+    found = load_ways("h100")
+    axes = draw_machine(found).axes[0]
+    lines = [one for one in axes.get_lines() if str(one.get_label()).endswith(", single")]
+    assert len(lines) == len(found.ways) > 26
+    assert len({(one.get_color(), one.get_marker()) for one in lines}) == len(lines)
+
+
+def test_a_figure_has_room_for_its_legend() -> None:
+    figure = draw_machine(load_ways("h100"))
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.y0 >= 0.0 and box.y1 <= figure.bbox.height
+
+
+def test_bars_of_an_iteration_have_all_its_parts() -> None:
+    known = load("h100")
+    time = iteration_seconds(estimate(4096, 20224, 1), "prcg", known)
+    bars = draw_prediction("A", [1], [time]).axes[0].patches
+    heights = [bar.get_height() for bar in bars]  # type: ignore[attr-defined]
+    assert sum(heights) == pytest.approx(1e6 * time.seconds)

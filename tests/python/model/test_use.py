@@ -9,7 +9,7 @@ import pytest
 from synthetic_samples import LOGGOP, WINDOW, rows_of, samples_of, time_of
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, load_published
+from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.advice import advise
 from cpufree.model.fit import fit
 from cpufree.model.loggop import linear
@@ -51,9 +51,38 @@ def test_predictions_have_the_true_time_in_their_interval(
 
 
 def test_predictions_by_equations_have_no_interval() -> None:
-    found = predict(load_published("summit-2020"), "host-put", 8)
+    found = predict(load_ways("summit-2020"), "host-put", 8)
     assert float(found.seconds) == pytest.approx(1998e-9, abs=0.5e-9)
     assert found.low is None and "no interval" in found.note
+
+
+def test_intervals_are_wider_beyond_the_sizes_of_the_fit(machine: Communication) -> None:
+    found = predict(machine, "w", [2**23, 2**24, 2**26])
+    assert found.high is not None
+    over = found.high / found.seconds - 1.0
+    assert 1.9 * over[0] < over[1] and 1.9 * over[1] < over[2]
+
+
+def test_predictions_tell_of_samples_of_a_busy_machine() -> None:
+    busy = samples_of(rows_of(LOGGOP, "threads-store", modes=("single",)))
+    busy = dataclasses.replace(busy, machine={"disturbed": 0.51})
+    assert "in 51% of the runs" in predict(fit(busy), "threads-store", 8).note
+    quiet = dataclasses.replace(busy, machine={"disturbed": 0.05})
+    assert "runs" not in predict(fit(quiet), "threads-store", 8).note
+
+
+def test_equations_are_checked_beside_the_curves() -> None:
+    samples = samples_of(two_ways())
+    found = fit(samples)
+    assert {name: (sum(of), len(of)) for name, of in validate(found, samples).groups.items()} == {
+        **{"curves": (4, 4), "equations": (4, 4), "crossings": (1, 1)},
+        **{"pairs that do not cross": (0, 0), "patterns": (0, 0)},
+    }
+    w = found.ways["w"]
+    slower = {**w.parameters, "L": dataclasses.replace(w.parameters["L"], value=4e-6)}
+    other = {**found.ways, "w": dataclasses.replace(w, parameters=slower)}
+    checked = validate(dataclasses.replace(found, ways=other), samples)
+    assert [one.passed for one in checked.equations] == [False, True, True, True]
 
 
 def test_predictions_beyond_the_sizes_of_the_fit_say_so(machine: Communication) -> None:
@@ -84,7 +113,7 @@ def test_a_good_fit_is_validated(machine: Communication) -> None:
         ("w", "single"), ("w", "pipelined"), ("other", "single"), ("other", "pipelined"),
     ]  # fmt: skip
     assert all(len(one.sizes) == 10 for one in found.checks)
-    assert found.passed and len(found.verdicts) == 5
+    assert found.passed and len(found.verdicts) == 9
 
 
 def test_a_machine_that_has_become_slower_is_not_validated(machine: Communication) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cpufree.errors import EngineError, InvalidInputError
 from cpufree.model import measure
 from cpufree.model.measure import Plan, steps_of, with_sizes
-from cpufree.model.samples import LEAST_REPEATS, MODES
+from cpufree.model.samples import MODES
 from cpufree.model.ways import catalog as ways
 from cpufree.model.ways import pipe_peer as peer
 from cpufree.model.ways.catalog import WAYS, PipeWay, ProcessWay, SocketWay, find_ways
@@ -132,10 +132,13 @@ def test_every_step_is_warmed_up_20_times_before_it_counts() -> None:
     assert first == 20
 
 
-def test_measuring_ends_with_a_round_when_its_time_is_over() -> None:
-    plan = Plan((8,), (), (4,), rounds=50, seconds=0.0, repeats=1)
+@pytest.mark.parametrize("repeats", [1, 4])
+def test_every_size_is_measured_in_several_rounds_however_little_time_there_is(
+    repeats: int,
+) -> None:
+    plan = Plan((8,), (), (4,), rounds=50, seconds=0.0, repeats=repeats)
     found = measure.measure([PipeWay()], plan, "")
-    assert {len(row.seconds) for row in found.rows} == {LEAST_REPEATS}
+    assert {len(row.seconds) for row in found.rows} == {measure.LEAST_ROUNDS * repeats}
 
 
 def test_a_way_that_the_machine_lacks_is_listed_with_the_reason(

@@ -12,7 +12,8 @@ import pytest
 
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine.cluster_fields import FIELDS
-from cpufree.machine.clusters import FOLDER, load_cluster, names, parse_cluster
+from cpufree.machine.clusters import load_cluster, names
+from cpufree.machine.files import FOLDER
 
 GOOD = json.loads((FOLDER / "gpu-tn-2017.json").read_text())
 
@@ -34,12 +35,14 @@ def test_every_constant_of_table_2_is_a_field_in_its_unit() -> None:
 
 
 def change(field: str, **values: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda content: content["fields"][field].update(values)
+    return lambda content: content["cluster"]["fields"][field].update(values)
 
 
 def without(field: str, key: str | None = None) -> Callable[[dict[str, Any]], None]:
     def drop(content: dict[str, Any]) -> None:
-        del (content["fields"] if key is None else content["fields"][field])[key or field]
+        del (content["cluster"]["fields"] if key is None else content["cluster"]["fields"][field])[
+            key or field
+        ]
 
     return drop
 
@@ -56,20 +59,27 @@ def without(field: str, key: str | None = None) -> Callable[[dict[str, Any]], No
         (change("gpu.launch", value=float("nan")), "fields.gpu.launch.value"),
         (change("gpu.launch", value="1.5"), "fields.gpu.launch.value"),
         (change("nic.entries", value=1.5), "fields.nic.entries.value: it is 1.5"),
-        (lambda content: content["fields"].update({"gpu.lunch": {}}), "fields.gpu.lunch"),
-        (lambda content: content.update(topology="torus"), "topology"),
-        (lambda content: content.update(topology="fat_tree"), "fields.network.leaf_nodes"),
+        (
+            lambda content: content["cluster"]["fields"].update({"gpu.lunch": {}}),
+            "fields.gpu.lunch",
+        ),
+        (lambda content: content["cluster"].update(topology="torus"), "topology"),
+        (
+            lambda content: content["cluster"].update(topology="fat_tree"),
+            "fields.network.leaf_nodes",
+        ),
         (lambda content: content.update(version=2), "version"),
         (lambda content: content.update(format="other"), "format"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_field(
-    spoil: Callable[[dict[str, Any]], None], words: str
+    spoil: Callable[[dict[str, Any]], None], words: str, tmp_path: Path
 ) -> None:
     content = copy.deepcopy(GOOD)
     spoil(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
     with pytest.raises(FileFormatError, match=words.replace(".", r"\.")):
-        parse_cluster(content, "m.json")
+        load_cluster(str(tmp_path / "m.json"))
 
 
 def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:

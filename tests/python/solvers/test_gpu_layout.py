@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("make", [CupyMatrix, TorchMatrix], ids=["cupy", "
 def machine(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
     """A machine with four GPUs and both libraries, on which every matrix is a large one."""
     fake = FakeCore(4)
-    fake.most_block_halo_nonzeros = 0
+    fake.most_block_halo_nonzeros = fake.least_gpu_layout_nonzeros = 0
     monkeypatch.setattr("cpufree._core", fake)
     monkeypatch.delenv("CPUFREE_ENGINE", raising=False)
     monkeypatch.delenv("CPUFREE_GPUS", raising=False)
@@ -133,7 +133,7 @@ def test_matrix_on_the_one_gpu_that_there_is_stays_there_for_all_gpus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     alone = FakeCore(1)
-    alone.most_block_halo_nonzeros = 0
+    alone.most_block_halo_nonzeros = alone.least_gpu_layout_nonzeros = 0
     monkeypatch.setattr("cpufree._core", alone)
     Solver(CupyMatrix(A, 0), gpus="all").close()
     assert given(alone).gpus == [0]
@@ -143,7 +143,7 @@ def test_matrix_on_a_gpu_that_cannot_be_used_goes_to_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = FakeCore([gpu(0, "Tesla T4", capability=(7, 5))])
-    old.most_block_halo_nonzeros = 0
+    old.most_block_halo_nonzeros = old.least_gpu_layout_nonzeros = 0
     monkeypatch.setattr("cpufree._core", old)
     matrix = CupyMatrix(A, 0)
     with Solver(matrix) as solver:
@@ -244,7 +244,7 @@ SOUND = ("mirrored", "finite", "positive_diagonal")
 @pytest.fixture
 def looking(monkeypatch: pytest.MonkeyPatch) -> Looking:
     fake = Looking(1)
-    fake.most_block_halo_nonzeros = 0
+    fake.most_block_halo_nonzeros = fake.least_gpu_layout_nonzeros = 0
     monkeypatch.setattr("cpufree._core", fake)
     return fake
 
@@ -293,6 +293,28 @@ def test_what_gpus_refuse_the_host_looks_at(
         Solver(wrong, engine="cuda_p2p")
 
 
+def test_small_matrices_for_one_pe_are_offered_to_the_gpu_before_the_host_looks(
+    looking: Looking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking.most_block_halo_nonzeros = 100
+    looks = inspections(monkeypatch)
+    Solver(A.copy(), engine="cuda_p2p").close()
+    assert (looking.looked, looks) == (True, [])
+    Solver(A.copy(), gpus=[0, 0]).close()  # of whose rows a graph may be made
+    assert (looking.looked, looks) == (False, [A.nnz])
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["host", "gpu"])
+def test_gpus_are_told_of_the_solve_that_comes_first(looking: Looking, given: bool) -> None:
+    matrix = CupyMatrix(A) if given else A.copy()
+    cpufree.solve(matrix, np.ones(5), engine="cuda_p2p", method="cg", pc="chebyshev")
+    told = looking.systems[-1].tuning
+    assert (told["first_method"], told["first_pc"]) == ("cg", "chebyshev")
+    with Solver(matrix, engine="cuda_p2p", pc="none"):
+        told = looking.systems[-1].tuning
+    assert (told["first_method"], told["first_pc"]) == ("prcg", "none")
+
+
 def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:
     looking.found = {"mirrored": False}
     entries = A.tocoo()
@@ -329,7 +351,7 @@ def test_a_matrix_is_placed_and_prepared_once_whoever_looks_at_it(
     monkeypatch: pytest.MonkeyPatch, gpus: int
 ) -> None:
     fake = FakeCore(gpus)
-    fake.most_block_halo_nonzeros = 0
+    fake.most_block_halo_nonzeros = fake.least_gpu_layout_nonzeros = 0
     monkeypatch.setattr("cpufree._core", fake)
     placed, prepared = counted(monkeypatch, "place"), counted(monkeypatch, "prepare")
     looks = inspections(monkeypatch)

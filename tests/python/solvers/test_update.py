@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from ranks_here import all_say, team
 
 import cpufree
 from cpufree import Solver
-from cpufree.engines import answer_time
+from cpufree.engines import system_rule
 from cpufree.engines.digests import Pattern
 from cpufree.errors import (
     CpufreeError,
@@ -26,7 +25,6 @@ from cpufree.errors import (
     NonFiniteError,
     NotSymmetricError,
 )
-from cpufree.machine import load
 from cpufree.matrix.load import as_csr
 from cpufree.solvers import layout, setup, vectors
 
@@ -352,14 +350,9 @@ def test_a_system_on_the_cpu_by_its_time_takes_b_on_a_gpu_too(machine: FakeCore)
 def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
     machine: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs = dataclasses.replace(
-        answer_time.Costs.of(load(), 16),
-        context={1: 0.0, 2: 0.0},
-        gpu_fixed={1: 2.5e-3, 2: 2.5e-3},
-        cpu_nonzero=60e-9,
-        core_bandwidth=30e9,
-    )
-    monkeypatch.setattr(answer_time.Costs, "of", lambda *_: costs)
+    monkeypatch.setattr(system_rule, "start_seconds", lambda *_: 2.5e-3)
+    takes = lambda size, blocks, expected, known: 20e-6 * expected.total  # noqa: E731
+    monkeypatch.setattr(system_rule, "cpu_seconds", takes)
     with Solver(POISSON) as solver:  # some 200 iterations are expected
         assert (solver.engine, solver.gpus) == ("cuda_p2p", (0,))
         solver.solve(np.ones(6400))  # 3, as this machine says
@@ -367,6 +360,17 @@ def test_gpus_that_are_set_up_anew_are_chosen_by_the_solves_until_now(
         solver.update(2.0 * POISSON)
         assert (solver.engine, solver.gpus) == ("cpu_threads", ())
         assert "by 1 solve until now" in solver.solve(np.ones(6400)).why
+
+
+@pytest.mark.parametrize("pes", [1, 3])
+def test_method_follows_the_spread_of_the_diagonal_on_cpus(pes: int) -> None:
+    A = cpufree.generate.poisson2d(12, 12)
+    wide = sp.diags_array(np.logspace(0, 8, 144))
+    with Solver(A, pes=pes, engine="cpu_threads", pc="none") as solver:
+        b = np.ones(144)
+        assert solver.solve(b, maxiter=1).method == "prcg"
+        solver.update(A + wide)
+        assert solver.solve(b, maxiter=1).method == "cg"
 
 
 # Several processes

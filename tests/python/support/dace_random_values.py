@@ -116,10 +116,14 @@ class Writer:
         return f"{name}[{found}]"
 
     def grid(self, rows: tuple[int, int], columns: tuple[int, int]) -> str:
-        """Return a region of a grid, or of a line of M values that is repeated."""
-        if self.chance(0.1):
+        """Return a region of a grid, or of a line, a row or a column that is repeated."""
+        if self.chance(0.2):
             self.note("repeated")
-            return f"x[{self.part(columns, 'M')}]"
+            row, column = self.part(rows, "N"), self.part(columns, "M")
+            j = self.r.choice([*self.turns, "1", "M - 1"])
+            one = self.pick(f"{j}:{j} + 1", ":1", "-1:", "2:3")
+            found = self.pick(f"A[{row}, {one}]", f"B[{row}, {one}]", f"A[{one}, {column}]")
+            return self.pick(f"x[{column}]", found)
         name = self.r.choice(_GRIDS)
         return f"{name}[{self.part(rows, 'N')}, {self.part(columns, 'M')}]"
 

@@ -64,6 +64,7 @@ class FakeCore:
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
         self.most_block_halo_nonzeros = 24_000_000
+        self.least_gpu_layout_nonzeros = 4_000_000
         self.refuses_given = ""  # why a matrix on a GPU is refused
         self.found: dict[str, Any] = {}  # in the entries of one
 
@@ -161,7 +162,8 @@ class FakeSystem:
     ) -> None:
         self.matrix = sp.csr_array((data, indices, indptr))
         self.pes, self.blocks, self.engine, self.gpus = pes, blocks, engine, gpus
-        self.inspects = bool((tuning or {}).get("inspect"))
+        self.tuning = dict(tuning or {})
+        self.inspects = bool(self.tuning.get("inspect"))
         self.options: dict[str, Any] = {}
         self.given: tuple[Any, Any, Any] = (None, None, None)
 
@@ -235,10 +237,10 @@ class GivenSystem(FakeSystem):
     """
 
     def __init__(self, found: dict[str, Any], refused: str, *arguments: Any) -> None:
-        *self.given_as, blocks, gpus, self.tuning = arguments
+        *self.given_as, blocks, gpus, tuning = arguments
         one = sp.identity(self.given_as[0], format="csr")
         super().__init__(one.indptr, one.indices, one.data, None, None, 1, blocks, "cuda_p2p", gpus)
-        self.found, self.refused = found, refused
+        self.found, self.refused, self.tuning = found, refused, tuning
 
     def solution_of(self, right: Any) -> Any:
         return right.copy()

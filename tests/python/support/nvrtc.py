@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACES = ("/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/lib/x86_64-linux-gnu/libnvrtc.so.13")
-# As cpufree/gpu/cuda/gpu_compiler.hpp and systems/program/gpu/program.cpp have them.
+# As cpufree/gpu/cuda/gpu_compiler.hpp and programs/gpu/program.cpp have them.
 messages: list[str] = []
 OPTIONS = ("-std=c++20", "-default-device", "-builtin-move-forward=false", "-fmad=false")
 

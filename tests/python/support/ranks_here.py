@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -31,7 +32,7 @@ class Ended:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -131,25 +132,36 @@ def wait_until_at_work(ranks: Callable[[], Sequence[int]], count: int) -> None:
     """Return once these processes, of the engine cpu_processes, compute.
 
     Each maps the memory of all right before its kernel starts, which computes in other threads.
+    Only what those compute from then on counts: threads have also laid out the matrix.
     """
+    before: dict[int, dict[str, int]] = {}
 
     def at_work() -> bool:
         pids = ranks()
-        maps = [Path(f"/proc/{pid}/maps").read_text() for pid in pids]
-        shared = all(text.count("memfd:cpufree") >= count for text in maps)
-        return len(pids) == count and shared and all(map(_computes_beside, pids))
+        for pid in pids:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+            if pid not in before and maps.count("memfd:cpufree") >= count:
+                before[pid] = _ticks_beside(pid)
+        return len(pids) == count and all(_has_computed(pid, before.get(pid)) for pid in pids)
 
     wait_until(at_work)
 
 
-def _computes_beside(pid: int) -> bool:
-    """Return whether a thread other than the first has computed for a tenth of a second."""
+def _has_computed(pid: int, before: dict[str, int] | None) -> bool:
+    """Return whether a thread other than the first has computed for a tenth of a second since."""
+    if before is None:
+        return False
+    return any(ticks >= before.get(thread, 0) + 10 for thread, ticks in _ticks_beside(pid).items())
+
+
+def _ticks_beside(pid: int) -> dict[str, int]:
+    """Return how long each thread but the first has computed, in hundredths of a second."""
+    ticks = {}
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         if stat.parent.name != str(pid):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[11]) >= 10:
-                return True
-    return False
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                ticks[stat.parent.name] = int(stat.read_text().rpartition(")")[2].split()[11])
+    return ticks
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

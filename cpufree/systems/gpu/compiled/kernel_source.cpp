@@ -56,8 +56,7 @@ std::string pattern_source() {
 }
 
 std::string reading_source() {
-  return include_line("systems/probes/gpu/reading.cuh") +
-         include_line("systems/probes/gpu/tiles.cuh") +
+  return include_line("probes/gpu/reading.cuh") + include_line("probes/gpu/tiles.cuh") +
          "extern \"C\" __global__ void nothing() {}\n"
          "extern \"C\" __global__ void\n"
          "reading(const double* values, std::int64_t count, double* sum) {\n"

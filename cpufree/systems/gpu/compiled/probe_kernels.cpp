@@ -1,7 +1,7 @@
 // Kernels of probes that are compiled on this machine when they are first wanted.
+#include "cpufree/probes/gpu/kernel.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/store.hpp"
-#include "cpufree/systems/probes/gpu/kernel.hpp"
 
 namespace cpufree {
 

@@ -1,11 +1,11 @@
-// The texts of kernels for grids (kernel_source.hpp): those that systems/stencil/gpu has, and ""
+// The texts of kernels for grids (kernel_source.hpp): those that stencils/gpu has, and ""
 // for those that it has not, with values of so many bytes.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-#include "cpufree/systems/stencil/gpu/kernel.hpp"
+#include "cpufree/stencils/gpu/kernel.hpp"
 
 namespace cpufree {
 

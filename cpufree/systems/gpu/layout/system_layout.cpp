@@ -6,6 +6,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
+#include "cpufree/problem/blocks/piece_reads.hpp"
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
@@ -19,8 +20,6 @@ namespace {
 constexpr std::int64_t kMostEntries = (std::int64_t{1} << 31) - 1 - 1024;
 // Most ghosts of a PE that travel as packets: 16 bytes each and no fence, against 8 and one.
 constexpr std::size_t kMostPackets = 16384;
-// Nonzeros from which on it is worth the kernels.
-constexpr std::int64_t kLeastNonzeros = 4'000'000;
 
 using BlockPlans = std::vector<std::vector<BlockPlan>>;
 
@@ -59,6 +58,24 @@ bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t 
       copies * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
       128.0 * static_cast<double>(rows);
   return bytes < static_cast<double>(gpu::memory_info().free);
+}
+
+// Whether the host is to lay the matrix out, for halos of blocks that may pay.
+template <class T>
+bool may_get_block_halos(const GpuPlace& place, const CsrView<T>& matrix,
+                         std::span<const std::int64_t> cuts) {
+  const SystemSpec& spec = place.spec;
+  if (!may_have_block_halos(spec, matrix.nnz())) return false;
+  if (spec.halo == 2) return true;
+  Shares shares;
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
+    PlanReport::Pe& pe = shares.emplace_back();
+    pe.rows = cuts[k + 1] - cuts[k];
+    pe.nnz = matrix.row_ptr[at(cuts[k + 1])] - matrix.row_ptr[at(cuts[k])];
+  }
+  const int blocks = spec.blocks != 0 ? spec.blocks : default_blocks(place, extent_of(shares).rows);
+  const std::int64_t reads = most_block_reads(spec, shares, blocks, sizeof(T));
+  return reads > 0 && !pieces_read_more(matrix, cuts, blocks, reads);
 }
 
 // What there is to know before rows are shared among blocks.
@@ -208,11 +225,13 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                                         std::span<const std::int32_t> order) {
   const SystemSpec& spec = place.spec;
   const bool can = place.team() == nullptr && order.empty() && !spec.factors.any() &&
-                   !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts &&
-                   !may_have_block_halos(spec, matrix.nnz());
-  if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastNonzeros)) return {};
+                   !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
+  if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastGpuLayoutNonzeros))
+    return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
-  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
+  if (cuts.empty() || may_get_block_halos(place, matrix, cuts) ||
+      !have_room(place, GivenCsr<T>::of(matrix), cuts))
+    return {};
   return cuts;
 }
 

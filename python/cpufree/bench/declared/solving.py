@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.bench.cg.problems import cases
 from cpufree.bench.declared.declaration import Case
 from cpufree.errors import CpufreeError
 from cpufree.matrix.load import as_csr
@@ -20,13 +21,14 @@ from cpufree.solvers.solver import Solver
 
 @lru_cache(maxsize=1)
 def _kept(source: str) -> CsrMatrix:
-    return as_csr(source)
+    return as_csr(cases([source])[0].source)
 
 
 def matrix(case: Case) -> CsrMatrix:
-    """Return the matrix of a case, a path or gen:NAME?key=value; its size goes to the record.
+    """Return the matrix of a case: a path, gen:NAME?key=value, or suite:NAME/MATRIX.
 
-    The matrix is kept until another one is asked for, so the first axis had better be `matrix`.
+    Its size goes to the record. The matrix is kept until another one is asked for, so the first
+    axis had better be `matrix`.
     """
     A = _kept(case.matrix)
     case.facts.update(rows=A.shape[0], nnz=A.nnz)

@@ -18,7 +18,11 @@ TIMES = ("kernel", "set_up", "setup_seconds")
 def heads(bench: Bench) -> Row:
     """Return the heads of the columns."""
     beside = (f"over {bench.ours}", f"{bench.ours} is") if bench.ours else ()
-    return ("case", "contender", bench.unit, "quartiles", *bench.shown, *beside)
+    shown = (
+        f"{key.removesuffix('_seconds')}, {bench.unit}" if key in TIMES else key
+        for key in bench.shown
+    )
+    return ("case", "contender", bench.unit, "quartiles", *shown, *beside)
 
 
 def rows(bench: Bench, lines: Sequence[Line]) -> list[Row]:

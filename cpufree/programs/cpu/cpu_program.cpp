@@ -1,0 +1,36 @@
+#include "cpufree/programs/cpu/cpu_program.hpp"
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/systems/cpu/run.hpp"
+
+namespace cpufree {
+
+ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
+                               const programs::Args& args, double wait_limit,
+                               const Progress& progress) {
+  const int pes = static_cast<int>(place.heaps.size());
+  const OwnPes own = OwnPes::of(place.team, pes);
+  cpu_threads::LaunchConfig config;
+  config.pes = pes;
+  config.blocks = place.blocks;
+  config.first = own.first;
+  config.here = own.here;
+  config.heaps = place.heaps.data();
+  if (place.team != nullptr)
+    config.leave_flag = reinterpret_cast<Flag*>(place.heaps[at(own.first)] + place.leave);
+  Limits limits;
+  limits.wait_limit = wait_limit;
+  ProgramOutcome outcome;
+  const Progress tell = [&](std::int64_t turn, double) {
+    if (progress && !outcome.stopped && !progress(turn, 0.0)) outcome.stopped = true;
+    return !outcome.stopped;
+  };
+  const ThreadsRun run = run_on_threads(
+      config, limits,
+      [&](cpu_threads::Port& port) { kernel(port, args, place.heaps[at(port.pe())]); }, tell,
+      place.team);
+  outcome.seconds = run.seconds;
+  return outcome;
+}
+
+}  // namespace cpufree

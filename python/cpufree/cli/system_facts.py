@@ -1,0 +1,53 @@
+"""How a matrix would lie on so many GPUs, before it is laid out: what predictions rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cpufree.engines.partition_gain import gain_on
+from cpufree.extension import load_core
+from cpufree.machine import Machine
+from cpufree.model.gathers import gathered_bytes
+from cpufree.model.solve import SystemFacts
+from cpufree.model.stored import has_block_packets, stored_bytes
+from cpufree.partition.methods import partition
+
+if TYPE_CHECKING:
+    from cpufree.matrix.problem import CsrMatrix
+
+MOST_PACKETS = 16384
+"""Ghosts of a PE up to which halos travel as packets (docs/design/kernels.md)."""
+GATHER_SAMPLES = 6
+"""Places in a matrix where what a product gathers is counted."""
+
+
+def facts_of(matrix: CsrMatrix, numbers: Sequence[int], machine: Machine) -> list[SystemFacts]:
+    """Return how a matrix would lie on each of these numbers of GPUs.
+
+    Args:
+        matrix: canonical. numbers: of GPUs, each at most the rows. machine: with the entries of
+        solvers.
+    """
+    gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
+    return [_facts_on(matrix, pes, machine, gathered) for pes in numbers]
+
+
+def _facts_on(matrix: CsrMatrix, pes: int, machine: Machine, gathered: float) -> SystemFacts:
+    report = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
+    blocks = pes * int(machine.number("gpu.multiprocessors", "1"))
+    room = blocks * machine.number("solver.block_bytes", "B")
+    few = matrix.nnz <= load_core().most_block_halo_nonzeros
+    packets = few and has_block_packets(matrix, blocks, room)
+    return SystemFacts(
+        matrix.shape[0],
+        matrix.nnz,
+        pes,
+        matrix_bytes=stored_bytes(matrix, blocks, packets),
+        halo_values=report.halo_values,
+        packets=packets or max(report.ghosts) <= MOST_PACKETS,
+        imbalance=report.imbalance,
+        value_bytes=matrix.data.dtype.itemsize,
+        block_packets=packets,
+        gathered_bytes=gathered,
+    )

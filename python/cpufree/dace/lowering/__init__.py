@@ -1,0 +1,1 @@
+"""From a schedule tree to statements of the representation."""

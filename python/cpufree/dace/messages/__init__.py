@@ -1,0 +1,1 @@
+"""Communication of ranks: events, how they pair, signals, and symmetric storage."""

@@ -1,0 +1,1 @@
+"""What lowered expressions are made of: points, operators, ranges, conditions on integers."""

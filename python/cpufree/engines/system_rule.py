@@ -1,0 +1,110 @@
+"""CPU or GPUs, and how many of them, for a system: a rule of a few lines.
+
+The CPU has it where its cores are done before GPUs would be set up. Else it gets the fewest GPUs,
+and twice as many as long as they save more than it takes to start and to set them up, and each of
+them still has something to move. The numbers of the machine are in `cpufree.machine`;
+docs/gpus.md has how the rule does beside the best choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cpufree.engines.expected import Expected
+from cpufree.engines.gpu_choice import Size, candidates, interpolated
+from cpufree.machine import Machine
+from cpufree.partition.cost import Gain, Spread
+from cpufree.text import counted, told_time
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is known of a system before it is solved, besides its size."""
+
+    expected: Expected
+    spread: Spread
+    """Of the entries, from which halos are guessed."""
+    gain: Gain
+    """What a halo costs a GPU in an iteration, and a search for a better partition."""
+
+    def halos(self, gpus: int) -> float:
+        """Return the seconds of all halos of so many GPUs, or of a search for shorter ones."""
+        each = self.gain.of_halo(self.spread.ghosts(gpus), self.spread.cut(gpus))
+        search = self.gain.search_seconds * self.spread.graph_entries
+        return min(self.expected.total * each, search)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A number of GPUs, 0 for the CPU, and why."""
+
+    gpus: int
+    why: str
+
+
+def cpu_seconds(size: Size, blocks: int, expected: Expected, known: Machine) -> float:
+    """Return how long so many blocks take to the last answer, each a thread on its own core."""
+    cores = min(float(blocks), known.number("cpu.most_cores", "1"))
+    moved = expected.total * size.moved / known.number("cpu.core_bandwidth", "B/s")
+    waits = expected.total * known.number("cpu.latency", "s")
+    return (known.number("setup.cpu_nonzero", "s") * size.nnz + moved) / cores + waits
+
+
+def start_seconds(gpus: int, idle: int, known: Machine) -> float:
+    """Return how long it takes to start CUDA on `idle` GPUs, and to set a system up on `gpus`."""
+    start = interpolated(known.table("setup.context", "s"), idle) if idle else 0.0
+    return start + interpolated(known.table("setup.gpu", "s"), gpus)
+
+
+def choose_place(
+    size: Size, running: Sequence[bool], blocks: int | None, forecast: Forecast, known: Machine
+) -> Chosen:
+    """Return how many GPUs to take.
+
+    Args:
+        size: of the system.
+        running: for each GPU, in the order in which they are taken: whether CUDA runs there.
+        blocks: of the CPU engine; None: it is not to be used.
+        forecast: of the system. known: the machine.
+    """
+    expected = forecast.expected
+    starts = {
+        count: start_seconds(count, sum(not runs for runs in running[:count]), known)
+        for count in candidates(len(running))
+    }
+    if blocks is not None:
+        cpu = cpu_seconds(size, blocks, expected, known)
+        if cpu < starts[1]:
+            told = f"{told_time(cpu)} on {counted(blocks, 'block')} of the CPU"
+            return Chosen(0, f"{_told(expected)}: {told}, {told_time(starts[1])} to set a GPU up")
+    gpus, why = 1, _told(expected)
+    for few, more in itertools.pairwise(starts):
+        saved = expected.total * size.moved * (1 / few - 1 / more) / _bandwidth(known)
+        takes = starts[more] - starts[few] + forecast.halos(more) - forecast.halos(few)
+        why = f"{_told(expected)}: {more} GPUs save {told_time(saved)}, and take {told_time(takes)}"
+        if saved <= takes or size.moved / few <= least_share(known):
+            return Chosen(gpus, why)
+        gpus = more
+    return Chosen(gpus, why)
+
+
+def by_share(size: Size, there: int, known: Machine) -> int:
+    """Return how many of the GPUs shorten an iteration, whatever it takes to set them up."""
+    pairs = itertools.pairwise(candidates(there))
+    few = [few for few, _ in pairs if size.moved / few <= least_share(known)]
+    return few[0] if few else there
+
+
+def least_share(known: Machine) -> float:
+    """Return the bytes an iteration must move on a GPU for more GPUs to shorten it."""
+    return known.number("system.least_share", "B")
+
+
+def _bandwidth(known: Machine) -> float:
+    return known.number("solver.memory_bandwidth", "B/s")
+
+
+def _told(expected: Expected) -> str:
+    return ", ".join(filter(None, [expected.told, expected.why]))
