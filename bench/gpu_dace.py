@@ -141,10 +141,10 @@ def by_mpi(case: Case, ranks: int, name: str) -> dict[str, Call]:
     run = [*MPI, "-np", str(ranks), sys.executable]
     here, found = Path(__file__).parent, dict[str, Call]()
     if name == "jacobi_2d" and ranks > 1 and importlib.util.find_spec("mpi4py"):
-        words = [*run, str(here / "dace_mpi_rival.py"), case.case]
+        words = [*run, str(here / "dace_mpi_rival.py"), case.program]
         found["MPI by hand"] = partial(ask, words, MPI_LIMIT)
     if case.libraries and (Path(case.libraries) / f"{name}.so").exists():
-        words = [*run, str(here / "dace_gpu_rival.py"), case.libraries, case.case]
+        words = [*run, str(here / "dace_gpu_rival.py"), case.libraries, case.program]
         found["DaCe's GPU code"] = partial(ask, words, MPI_LIMIT)
     return found
 
@@ -169,8 +169,8 @@ def exchanges(program: Any, ranks: int, points: Any, devices: list[int]) -> Iter
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     env.preset_shared_gpus()
     devices = [g.index for g in gpus.require_usable()][: case.gpus]
-    name, ranks, points = points_of(case.case)
-    program = routes.from_json((Path(case.folder) / f"{case.case}.json").read_text())
+    name, ranks, points = points_of(case.program)
+    program = routes.from_json((Path(case.folder) / f"{case.program}.json").read_text())
     places = [devices[r * min(len(devices), ranks) // ranks] for r in range(ranks)]
     case.facts["places"] = places
     if name == "halo_columns":
@@ -207,7 +207,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
 BENCH = Bench(
     name="dace",
     set_up=set_up,
-    axes={"case": NAMES, "folder": ("cases",), "libraries": ("",), "gpus": (2,)},
+    axes={"program": NAMES, "folder": ("cases",), "libraries": ("",), "gpus": (2,)},
     ours="ours",
     unit="µs",
     repeats=5,

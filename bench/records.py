@@ -22,12 +22,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from cpufree.bench.core.processes import kill_session
-from cpufree.engines import gpus
-from cpufree.env import for_worker
-
 ROOT = Path(__file__).parents[1]
 BUILDS = ("build/gpu/python", "build/gpu-usual/python", "build/triggered/python")
+BUILT = [str(ROOT / place) for place in BUILDS if (ROOT / place).is_dir()]
+if BUILT and "PYTHONPATH" not in os.environ:
+    os.environ["PYTHONPATH"] = BUILT[0]  # of the commands; for this program it is too late
+    sys.path.insert(0, BUILT[0])
+
+import cpufree  # noqa: E402
+from cpufree.bench.core.processes import kill_session  # noqa: E402
+from cpufree.engines import gpus  # noqa: E402
+from cpufree.env import for_worker  # noqa: E402
+
 # Kernels spin: all code is loaded before. Multicast stays off. More PEs than 8 share a GPU.
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1", "MPLBACKEND": "Agg",
                "CUDA_DEVICE_MAX_CONNECTIONS": "32", "COLUMNS": "160"}  # fmt: skip
@@ -138,6 +144,8 @@ class Commands:
         yield [*model, "compare", *records, "--json", self._path("compare.json")]
 
     def _time(self) -> Iterator[Words]:
+        # As pip does: a package that was copied has no bytecode.
+        yield [sys.executable, "-m", "compileall", "-q", str(Path(cpufree.__path__[0]))]
         files = {name: self._path(name) for name in TIMED}
         for name, spec in TIMED.items():
             if not Path(files[name]).exists():
@@ -231,8 +239,6 @@ def main() -> int:
 
 def measure(steps: list[str], given: argparse.Namespace) -> int:
     """Run the steps into folders of their own."""
-    found = [str(ROOT / place) for place in BUILDS if (ROOT / place).is_dir()]
-    os.environ.setdefault("PYTHONPATH", os.pathsep.join(found[:1]))
     failed = 0
     for step in steps:
         out = given.out.absolute() / step

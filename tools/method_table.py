@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from cpufree.bench.core.entry import OURS
+from cpufree.bench.core.noise import geometric_mean
 from cpufree.engines.method_choice import Solve, choose_method
-from tools.results.records import LINKS, json_lines, json_record, medians
+from tools.results.records import LINKS, json_lines, json_record, medians, solver_record
 
 MARKS = ("<!-- methods compared -->\n", "<!-- end of methods compared -->")
 SUITES = (
@@ -34,31 +34,23 @@ class Case:
 
 def of_suite(record: str) -> Iterator[Case]:
     """Yield the systems of a record of `cpufree bench cg`."""
-    problems: dict[str, dict[str, Any]] = {}
-    times: dict[tuple[str, str], list[float]] = {}
-    for line in json_lines(record):
-        if line["kind"] == "problem":
-            problems[line["case"]] = line
-        elif line["kind"] == "measurement":
-            if (line["contender"], line["variant"]) != ("cpufree", "full"):
-                continue
-            key = (line["case"], line["method"])
-            times.setdefault(key, []).append(line["seconds"] / line["iterations"])
-    for name, problem in problems.items():
-        found = {m: statistics.median(times[name, m]) for m in METHODS if (name, m) in times}
+    results = solver_record(record)
+    for group in results.groups():
+        ours = [one for one in results.of(group) if one.family == OURS]
+        found = {one.task.method: statistics.median(one.per_iteration) for one in ours}
         if len(found) < len(METHODS):
             continue
         facts = Solve(
             engine="cuda_p2p",
-            pes=problem["pes"],
-            rows=problem["rows"],
-            nnz=problem["nnz"],
-            double=problem["precision"] == "double",
-            pc=problem["preconditioner"],
+            pes=group.pes,
+            rows=ours[0].problem["rows"],
+            nnz=ours[0].problem["nnz"],
+            double=group.precision == "double",
+            pc=group.preconditioner,
             rtol=1e-5,
         )
-        machine = f"{problem['pes']} H200"
-        yield Case(record, machine, facts.pc, choose_method("auto", facts)[0], found)
+        chosen = choose_method("auto", facts)[0]
+        yield Case(record, f"{group.pes} H200", facts.pc, chosen, found)
 
 
 def with_jacobi() -> Iterator[Case]:
@@ -89,8 +81,7 @@ def ratio(group: list[Case], method: str) -> str:
     found = [c.seconds[method] / c.seconds["prcg"] for c in group if method in c.seconds]
     if not found:
         return "–"
-    mean = math.exp(sum(map(math.log, found)) / len(found))
-    return f"{mean:.3f} ({min(found):.3f} to {max(found):.3f})"
+    return f"{geometric_mean(found):.3f} ({min(found):.3f} to {max(found):.3f})"
 
 
 def table() -> str:

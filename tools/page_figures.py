@@ -14,9 +14,9 @@ from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
-from tools import headlines
+from tools import headlines, method_table
 from tools.page_tables import Tables, markdown
-from tools.results import dace, programs
+from tools.results import choices, dace, programs, small_studies
 from tools.results import solver_tables as cg
 from tools.results.records import (
     FOLDER,
@@ -265,9 +265,12 @@ PAGES: dict[Path, Tables] = {
             f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
         ),
     },
-    ROOT / "docs/dace.md": lambda: {
-        "programs of ranks": dace.programs(),
-        "puts of columns": dace.puts(),
+    ROOT / "docs/benchmarking.md": choices.pages,
+    ROOT / "docs/dace.md": dace.pages,
+    ROOT / "docs/gpus.md": small_studies.expected,
+    ROOT / "docs/methods.md": lambda: {
+        **method_table.tables(),
+        "preconditioners": small_studies.preconditioners(),
     },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tools import method_table, option_tables, page_figures, simulate_tables
+from tools import option_tables, page_figures, simulate_tables
 from tools.page_tables import Tables, with_tables
 from tools.results import triggered
 from tools.results.page import page
@@ -31,7 +31,6 @@ MADE: dict[Path, Maker] = {
     ROOT / "docs/results.md": _whole,
     ROOT / "docs/cli.md": option_tables.with_tables,
     ROOT / "docs/triggered.md": triggered.page,
-    ROOT / "docs/methods.md": partial(_between_marks, method_table.tables),
     ROOT / "docs/simulate.md": partial(_between_marks, simulate_tables.tables),
     **{file: partial(_between_marks, tables) for file, tables in page_figures.PAGES.items()},
 }

@@ -46,3 +46,27 @@ def puts(name: str = RECORD) -> str:
 
 def _cells(times: Mapping[str, float], who: list[str]) -> list[str]:
     return [_cell(times.get(one)) for one in who]
+
+
+def pages() -> dict[object, str]:
+    """Return tables by name, and figures by the words before and after them."""
+    found = medians(RECORD)
+
+    def less(who: str, cases: tuple[str, str]) -> list[float]:
+        return [1 - found[case]["ours"] / found[case][who] for case in cases]
+
+    two = less("DaCe's GPU code", ("jacobi_2d-2-512x1024", "jacobi_2d-2-1024x2048"))
+    four = less("MPI by hand", ("jacobi_2d-4-512x512", "jacobi_2d-4-1024x1024"))
+    first, second = (1 / (1 - share) for share in two)
+    return {
+        "programs of ranks": programs(),
+        "puts of columns": puts(),
+        ("| jacobi_2d against DaCe's own code | 6.1 × | ", " × with 512"): f"{first:.1f}",
+        ("points each, ", " × with 1024 × 2048"): f"{second:.1f}",
+        ("(on 8 GPUs) | missed: ", " on two; against MPI"): _both(two),
+        ("on two; against MPI by hand ", " on four |"): _both(four),
+    }
+
+
+def _both(shares: list[float]) -> str:
+    return " and ".join(f"{share:.1%}".replace("%", " %") for share in shares)

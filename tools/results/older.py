@@ -31,17 +31,32 @@ def declared(record: list[Line]) -> list[Line]:
         return record
     of: dict[str, Callable[[list[Line]], Iterator[Line]]] = {
         "cpu": _cpu, "builds": _builds, "kernels": _kernels, "dace": _dace, "programs": _programs,
+        "choices": _choices,
+        "preconditioners": _preconditioners, "expected": _expected,
     }  # fmt: skip
-    return [{"kind": "header", **head}, *of[_kind(record)](record)]
+    return [{**head, "kind": "header"}, *of[_kind(record)](record)]
 
 
 def _kind(record: list[Line]) -> str:
     head = record[0]
+    if head.get("kind") == "choice":
+        return "choices"
     known = {"trees": "builds", "kernels": "kernels", "large": "cpu"}
+    known |= {"results": "preconditioners", "lines": "expected"}
     for key, kind in known.items():
         if key in head:
             return kind
     return "dace" if head["kind"] == "header" else "programs"
+
+
+def _choices(record: list[Line]) -> Iterator[Line]:
+    for line in record:
+        if line["kind"] == "choice" and line["round"] and line["converged"]:  # round 0 warms up
+            kept = ("seconds", "iterations", "engine", "pes", "method", "why")
+            yield {"kind": "problem", **{key: line[key] for key in ("case", "rows", "nnz")}}
+            yield _measured(
+                line["case"], line["choice"], line["round"] - 1, **{k: line[k] for k in kept}
+            )
 
 
 def _measured(case: str, contender: str, number: int = 0, **more: Any) -> Line:
@@ -58,6 +73,24 @@ def _kernels(record: list[Line]) -> Iterator[Line]:
     for one in record[0]["kernels"]:
         case = f"{one['method']}, {one['pc']}, {one['for']}"
         yield _measured(case, "NVRTC", seconds=one["seconds"], bytes=one["bytes"])
+
+
+def _preconditioners(record: list[Line]) -> Iterator[Line]:
+    for system in record[0]["results"]:
+        case = system["name"]
+        yield {"kind": "problem", "case": case, "rows": system["rows"], "nnz": system["nnz"]}
+        for pc, found in system.items():
+            for number, seconds in enumerate(found["seconds"] if isinstance(found, dict) else ()):
+                count = found["iterations"]
+                yield _measured(case, pc, number, seconds=seconds, iterations=count)
+
+
+def _expected(record: list[Line]) -> Iterator[Line]:
+    names = {"iterations": "taken", "expected": "expected", "by_rows": "by rows"}
+    for line in record[0]["lines"]:
+        if line["reason"] == "CONVERGED_RTOL":
+            for key, who in names.items():
+                yield _measured(line["matrix"], who, iterations=line[key])
 
 
 def _cpu(record: list[Line]) -> Iterator[Line]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import HOST_DRIVEN, Comparison, Results, Series, fastest
+from cpufree.bench.cg.results import HOST_DRIVEN, Results, Series
 from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
+from cpufree.bench.report.collected import Comparison, fastest
 from cpufree.bench.report.tables import micro
 from tools.results.records import markdown, origin, solver_record
 
@@ -77,7 +78,7 @@ def ours(results: Results, group: Group) -> Series:
     return fastest(s for s in results.valid(group) if s.family == OURS)
 
 
-def _speedup(verdict: Comparison | None) -> str:
+def _speedup(verdict: Comparison[Series] | None) -> str:
     if verdict is None:
         return "–"
     return f"{verdict.speedup:.2f}×" + (" (n. s.)" if verdict.word == NOISE else "")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +18,6 @@ from cpufree.bench.options import (
     Quiet,
     commands_of_peers,
     default_out,
-    ended_like_ctrl_c,
     find_gpus,
     known_word,
     number,
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     from cpufree.bench.core.entry import Entry
     from cpufree.bench.core.plan import Plan
 
-INTERRUPTED, NOTHING_MEASURED = 130, 4
+NOTHING_MEASURED = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,34 +118,19 @@ class Measuring:
         `make_run(configuration, entries, log, cache, watch, retry)` has `measure`.
         """
         from cpufree.bench.cg.problems import default_cache
-        from cpufree.bench.core.header import make_end, make_header
-        from cpufree.bench.core.machine import CpuUse
         from cpufree.bench.core.progress import RunProgress
         from cpufree.bench.core.rates import measure_rate
-        from cpufree.bench.core.records import Log
-        from cpufree.cli.commands import check_can_write
+        from cpufree.bench.core.recording import recording
 
         out, place = self.out or default_out(benchmark), self.cache or default_cache()
-        check_can_write(str(out))
-        place.mkdir(parents=True, exist_ok=True)
         notes = self._notes()
-        header = make_header(benchmark, configuration, shlex.join(["cpufree", *sys.argv[1:]]))
-        use = CpuUse()
-        with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
-            for note in log.notes:
-                notes.print(Text(note, style="yellow"), soft_wrap=True)
-            try:
-                if not any(line["kind"] == "rate" for line in log.lines):
-                    rate = measure_rate(configuration.gpus, header["machine"]["cores"])
-                    log.write({"kind": "rate", **rate})
-                with RunProgress(notes) as progress:
-                    run = make_run(configuration, entries, log, place, progress, self.retry)
-                    run.measure()
-            except KeyboardInterrupt:
-                line = f"stopped; the same command with --out {out} goes on"
-                notes.print(Text(line, style="yellow"), soft_wrap=True)
-                raise typer.Exit(INTERRUPTED) from None
-            log.write(make_end(use))
+        with recording(out, benchmark, configuration, notes) as log:
+            if not any(line["kind"] == "rate" for line in log.lines):
+                rate = measure_rate(configuration.gpus, log.lines[0]["machine"]["cores"])
+                log.write({"kind": "rate", **rate})
+            with RunProgress(notes) as progress:
+                run = make_run(configuration, entries, log, place, progress, self.retry)
+                run.measure()
         return out
 
     def end(self, out: Path, found: bool) -> None:

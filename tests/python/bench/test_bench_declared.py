@@ -116,6 +116,12 @@ def test_values_of_an_axis_with_names_are_those_names() -> None:
         bench.chosen({"grid": ["lrge"]}, on_gpus=False, quick=False)
 
 
+@pytest.mark.parametrize("name", ["case", "round", "name"])
+def test_an_axis_is_not_called_as_what_the_record_has(name: str) -> None:
+    with pytest.raises(ValueError, match=f"an axis cannot be called {name}"):
+        Watched(axes={name: (1, 2)})
+
+
 def test_numbers_may_be_given_with_commas_and_others_are_refused() -> None:
     bench = Watched().bench
     chosen = bench.chosen({"size": ["3,4", "10"]}, on_gpus=False, quick=False)
@@ -163,6 +169,19 @@ def test_a_file_runs_by_the_command_line(
     ended = call("bench", "run", script, "--count", 5, "--quick")
     assert ended.code == 0
     assert ended.out.splitlines()[2].split() == ["count", "5", "sum", "1e-05", "1e-05–1e-05"]
+
+
+def test_a_report_of_its_record_names_the_command_that_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "a.jsonl"
+    run(Watched(), out)
+    capsys.readouterr()
+    ended = runner(capsys, monkeypatch)("bench", "report", out)
+    assert ended.code == 3
+    assert "but of watched: its own command shows them by --show a.jsonl" in ended.err
+    assert main(Watched().bench, "about", ["--show", str(out)]) == 0
+    assert "theirs over ours: 2.00" in capsys.readouterr().out
 
 
 def test_a_file_without_a_declaration_is_refused(

@@ -8,7 +8,8 @@ from tools.results import dace, other_tables, programs, records
 
 NAMES = ("cpu-2026-11-21.json", "build-2026-11-28.json", "kernel-times-2026-11-29.json",
          "programs-cpu-2026-11-26.jsonl", "programs-4x-2026-11-26.jsonl",
-         "dace-4x-2026-11-26.jsonl")  # fmt: skip
+         "dace-4x-2026-11-26.jsonl", "preconditioners-1x-2026-11-25.json",
+         "expected-iterations-2026-11-26.json", "time-2x-2026-11-26-later/suite.jsonl")  # fmt: skip
 
 
 def given(monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, object]], name: str) -> str:

@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import Results, Series, fastest_of_each
+from cpufree.bench.cg.results import Results, Series
 from cpufree.bench.cg.tables import Setting, setting_text
 from cpufree.bench.core.entry import OURS
 from cpufree.bench.core.noise import geometric_mean
+from cpufree.bench.report.collected import fastest_of_each
 from cpufree.bench.report.figures import (
     FAINT,
     INK,

@@ -9,7 +9,7 @@ from pathlib import Path
 from cpufree.bench.cg.configuration import Group
 from cpufree.bench.cg.matrices import matrices_text, sources, with_shown_names
 from cpufree.bench.contenders.registry import DEVICE_DRIVEN
-from cpufree.bench.core import noise, work
+from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS, PEER
 from cpufree.bench.core.lines import Header, Lines, Load, OfGroup, Solve
 from cpufree.bench.core.plan import Task
@@ -99,17 +99,6 @@ class Series(Measured):
         return []
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Ours against the fastest of others, or the fastest of all against the rest."""
-
-    ours: Series
-    theirs: Series
-    speedup: float
-    """Their median over ours."""
-    word: str
-
-
 class Results(Collected[Group, Series]):
     """All series of some files, and the lines that go with them."""
 
@@ -192,29 +181,6 @@ class Results(Collected[Group, Series]):
         """Return whether the CPU decides each step of a contender."""
         return host_driven(series)
 
-    def winner(self, group: Group) -> tuple[Series, str] | None:
-        """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""
-        best = {s.task.contender: s for s in fastest_of_each(self.valid(group))}
-        if not best:
-            return None
-        name, word = noise.winner({key: series.times for key, series in best.items()})
-        return best[name], word
-
-    def against(
-        self, group: Group, those: Callable[[Series], bool], method: str | None = None
-    ) -> Comparison | None:
-        """Return ours against the fastest of those, None where either is not there.
-
-        `method`: of both; None: each with the method that is fastest for it.
-        """
-        there = [s for s in self.valid(group) if method in (None, s.task.method)]
-        ours = [s for s in there if s.family == OURS]
-        theirs = [s for s in there if s.family != OURS and those(s)]
-        if not ours or not theirs:
-            return None
-        a, b = fastest(ours), fastest(theirs)
-        return Comparison(a, b, b.median / a.median, noise.compare(a.times, b.times))
-
     def reference(self) -> str | None:
         """Return whose classic CG on one PE speed-ups are over: the single GPU's, else SciPy's."""
         there = {s.task.contender for s in self.series.values() if s.task.method == "cg"}
@@ -253,19 +219,6 @@ DENOMINATORS: dict[str, Callable[[Series], bool]] = {
 def host_driven(series: Series) -> bool:
     """Return whether the CPU decides each step of a contender."""
     return series.family != OURS and series.task.contender not in DEVICE_DRIVEN
-
-
-def fastest(series: Iterable[Series]) -> Series:
-    """Return the series with the smallest median."""
-    return min(series, key=lambda s: s.median)
-
-
-def fastest_of_each(series: Iterable[Series]) -> list[Series]:
-    """Return for each contender the series of its fastest method."""
-    found: dict[str, list[Series]] = {}
-    for one in series:
-        found.setdefault(one.task.contender, []).append(one)
-    return [fastest(each) for each in found.values()]
 
 
 def _same(line: OfGroup, group: Group) -> bool:

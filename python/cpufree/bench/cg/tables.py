@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 
 from cpufree.bench.cg.configuration import Group
-from cpufree.bench.cg.results import DENOMINATORS, Comparison, Results, Series, host_driven
+from cpufree.bench.cg.results import DENOMINATORS, Results, Series, host_driven
 from cpufree.bench.core.entry import OURS
 from cpufree.bench.core.lines import Problem
 from cpufree.bench.core.noise import FASTER, NOISE, SLOWER, geometric_mean
+from cpufree.bench.report.collected import Comparison
 from cpufree.bench.report.tables import NOTHING, Table, against, micro, milli, spread_text
 from cpufree.text import number
 
@@ -35,7 +36,7 @@ def time_text(series: Series) -> str:
     return micro(series.median) if series.fixed else milli(series.median)
 
 
-def verdict_text(verdict: Comparison | None) -> str:
+def verdict_text(verdict: Comparison[Series] | None) -> str:
     """Return a speed-up and its verdict."""
     return NOTHING if verdict is None else f"{verdict.speedup:.2f}× {verdict.word}"
 
@@ -60,7 +61,7 @@ def summary(results: Results) -> Table:
     return Table(("system", "method", *(f"over {name}" for name in DENOMINATORS)), rows)
 
 
-def _mean(verdicts: Sequence[Comparison | None]) -> str:
+def _mean(verdicts: Sequence[Comparison[Series] | None]) -> str:
     there = [verdict for verdict in verdicts if verdict is not None]
     if not there:
         return NOTHING

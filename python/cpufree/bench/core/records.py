@@ -64,7 +64,9 @@ def read(path: Path, benchmarks: Sequence[str] = BENCHMARKS) -> tuple[list[Line]
         good += len(piece) + 1
     if not lines or lines[0]["kind"] != "header" or lines[0].get("benchmark") not in benchmarks:
         what = " or ".join(f"cpufree bench {name}" for name in benchmarks)
-        raise FileFormatError(f"{path}: no results of {what}", path)
+        name = lines[0].get("benchmark") if lines and lines[0]["kind"] == "header" else None
+        but = f", but of {name}: its own command shows them by --show {path.name}" if name else ""
+        raise FileFormatError(f"{path}: no results of {what}{but}", path)
     if lines[0]["schema"] != SCHEMA:
         schema = lines[0]["schema"]
         raise FileFormatError(f"{path}: schema {schema}; this cpufree reads {SCHEMA}", path)

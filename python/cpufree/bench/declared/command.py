@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import runpy
-import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from cpufree.bench.core.header import make_end, make_header
-from cpufree.bench.core.machine import CpuUse, source_root
-from cpufree.bench.core.records import Line, Log, read
+from cpufree.bench.core.recording import recording
+from cpufree.bench.core.records import Line, read
 from cpufree.bench.declared import table
 from cpufree.bench.declared.declaration import Bench, Case
 from cpufree.bench.declared.measure import Chosen, Measurement
-from cpufree.bench.options import default_out, ended_like_ctrl_c
+from cpufree.bench.options import default_out
 from cpufree.cli import display
-from cpufree.cli.commands import check_can_write, explain
+from cpufree.cli.commands import explain
 from cpufree.engines import gpus
 from cpufree.errors import InvalidInputError
 
-FAILED, NOTHING_MEASURED, INTERRUPTED = 1, 4, 130
+FAILED, NOTHING_MEASURED = 1, 4
 
 
 def parser_of(bench: Bench, about: str) -> argparse.ArgumentParser:
@@ -74,9 +72,8 @@ def main(bench: Bench, about: str, words: Sequence[str] | None = None) -> int:
             gpus=used,
         )
         return _run(bench, chosen, cases, given)
-    except KeyboardInterrupt:
-        print("stopped; the same command with the same --out goes on", file=sys.stderr)
-        return INTERRUPTED
+    except typer.Exit as ended:
+        return int(ended.exit_code)
     except Exception as error:
         status, text = explain(error)
         Console(stderr=True, highlight=False).print(Text(f"error: {text}", style="red"))
@@ -118,13 +115,8 @@ def measure_into(
     def tell(what: str) -> None:
         notes.print(Text(f"  {what}", style="dim"), soft_wrap=True)
 
-    check_can_write(str(out))
-    header, use = make_header(bench.name, chosen, _command()), CpuUse()
-    with contextlib.closing(Log(out, header)) as log, ended_like_ctrl_c():
-        for note in log.notes:
-            notes.print(Text(note, style="yellow"), soft_wrap=True)
+    with recording(out, bench.name, chosen, notes) as log:
         left = Measurement(bench, chosen, log, tell, seconds).measure(cases)
-        log.write(make_end(use))
     for case in left:
         tell(f"left out for want of time: {case.name}")
     return log.lines
@@ -143,21 +135,6 @@ def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int
     if bench.strict and "failure" in kinds:
         return FAILED
     return 0 if "measurement" in kinds else NOTHING_MEASURED
-
-
-def _command() -> str:
-    """Return how the program was called, without folders of this machine."""
-    first = Path(sys.argv[0])
-    start = ["cpufree"] if first.name in ("cpufree", "__main__.py") else ["python", _short(first)]
-    return shlex.join([*start, *map(_short, sys.argv[1:])])
-
-
-def _short(word: str | Path) -> str:
-    path, root = Path(word), source_root()
-    if not path.is_absolute():
-        return str(word)
-    inside = root is not None and path.is_relative_to(root)
-    return str(path.relative_to(root)) if root and inside else path.name
 
 
 def _show(bench: Bench, lines: Sequence[Line] | Sequence[Mapping[str, Any]]) -> None:

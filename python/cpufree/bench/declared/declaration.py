@@ -21,6 +21,9 @@ Axis: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1e-6, "iterations": 1.0}
 
 
+_OF_LINES = ("kind", "case", "contender", "round", "error")
+
+
 @dataclass(frozen=True)
 class Case:
     """A point of the axes; `case.matrix` is its value on the axis `matrix`."""
@@ -88,6 +91,11 @@ class Bench:
     """A failure makes the command fail, though others were measured."""
     pause: float = 0.0
     """Seconds between two calls: threads of a BLAS spin for some 20 ms after one."""
+
+    def __post_init__(self) -> None:
+        """Refuse axes whose names mean something else in a case, or in a line of the record."""
+        if taken := {*self.axes} & {*Case.__dataclass_fields__, *_OF_LINES}:
+            raise ValueError(f"an axis cannot be called {min(taken)}: the record has that already")
 
     def chosen(
         self, asked: Mapping[str, Sequence[str]], *, on_gpus: bool, quick: bool

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from cpufree.bench.core import gpu_versions, records
+from cpufree.bench.core import gpu_versions, noise, records
+from cpufree.bench.core.entry import OURS
 from cpufree.bench.core.lines import (
     Check,
     End,
@@ -80,6 +81,30 @@ class Measured:
 
 G = TypeVar("G")
 S = TypeVar("S", bound=Measured)
+
+
+@dataclass(frozen=True)
+class Comparison(Generic[S]):
+    """Ours against the fastest of others, or the fastest of all against the rest."""
+
+    ours: S
+    theirs: S
+    speedup: float
+    """Their median over ours."""
+    word: str
+
+
+def fastest(series: Iterable[S]) -> S:
+    """Return the series with the smallest median."""
+    return min(series, key=lambda s: s.median)
+
+
+def fastest_of_each(series: Iterable[S]) -> list[S]:
+    """Return for each contender the series of its fastest method."""
+    found: dict[str, list[S]] = {}
+    for one in series:
+        found.setdefault(one.task.contender, []).append(one)
+    return [fastest(each) for each in found.values()]
 
 
 class Collected(Generic[G, S]):
@@ -200,6 +225,29 @@ class Collected(Generic[G, S]):
     def host_driven(self, series: S) -> bool:
         """Return whether the CPU launches and orders each iteration of a contender."""
         raise NotImplementedError
+
+    def against(
+        self, group: G, those: Callable[[S], bool], method: str | None = None
+    ) -> Comparison[S] | None:
+        """Return ours against the fastest of those, None where either is not there.
+
+        `method`: of both; None: each with the method that is fastest for it.
+        """
+        there = [s for s in self.valid(group) if method in (None, s.task.method)]
+        ours = [s for s in there if s.family == OURS]
+        theirs = [s for s in there if s.family != OURS and those(s)]
+        if not ours or not theirs:
+            return None
+        a, b = fastest(ours), fastest(theirs)
+        return Comparison(a, b, b.median / a.median, noise.compare(a.times, b.times))
+
+    def winner(self, group: G) -> tuple[S, str] | None:
+        """Return the fastest, and "wins" or why it does not; a contender has its fastest method."""
+        best = {s.task.contender: s for s in fastest_of_each(self.valid(group))}
+        if not best:
+            return None
+        name, word = noise.winner({key: series.times for key, series in best.items()})
+        return best[name], word
 
     def overlap(self, group: G, name: str) -> float | None:
         """Return the share of the communication that goes on beside the computing.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpufree.bench.core import noise
-from cpufree.bench.core.entry import BASELINE, OURS
+from cpufree.bench.core.entry import BASELINE
 from cpufree.bench.core.lines import Lines, Load, OfGroup, Reference
 from cpufree.bench.core.plan import Task, matches
 from cpufree.bench.report.collected import Collected, Measured
@@ -46,17 +45,6 @@ class StencilSeries(Measured):
         if self.check["checksum"] != self.reference["checksum"]:
             return [f"its values are not those of {self.reference['by']}"]
         return []
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Ours against the fastest of others."""
-
-    ours: StencilSeries
-    theirs: StencilSeries
-    speedup: float
-    """Their median over ours."""
-    word: str
 
 
 Setting = tuple[str, str]
@@ -111,24 +99,6 @@ class StencilResults(Collected[Group, StencilSeries]):
     def host_driven(self, series: StencilSeries) -> bool:
         """Return whether the CPU launches and orders each iteration of a contender."""
         return host_driven(series)
-
-    def against(self, group: Group, those: Callable[[StencilSeries], bool]) -> Comparison | None:
-        """Return ours against the fastest of those, None where either is not there."""
-        ours = [s for s in self.valid(group) if s.family == OURS]
-        theirs = [s for s in self.valid(group) if s.family != OURS and those(s)]
-        if not ours or not theirs:
-            return None
-        best = min(theirs, key=lambda s: s.median)
-        word = noise.compare(ours[0].times, best.times)
-        return Comparison(ours[0], best, best.median / ours[0].median, word)
-
-    def winner(self, group: Group) -> tuple[StencilSeries, str] | None:
-        """Return the fastest, and "wins" or why it does not."""
-        there = {s.name: s for s in self.valid(group)}
-        if not there:
-            return None
-        name, word = noise.winner({key: s.times for key, s in there.items()})
-        return there[name], word
 
 
 def host_driven(series: StencilSeries) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cpufree.bench.core.lines import Header
+from cpufree.bench.report.collected import Comparison
 from cpufree.bench.report.tables import NOTHING, Table, against, micro, spread_text
 from cpufree.bench.stencil.context import Context
 from cpufree.bench.stencil.plan import Group, shape_text
 from cpufree.bench.stencil.results import (
-    Comparison,
     Setting,
     StencilResults,
     StencilSeries,
@@ -100,7 +100,7 @@ def summary(results: StencilResults, setting: Setting) -> Table:
     return Table((*heads, "best baseline, µs", "speed-up", "fastest of all"), rows)
 
 
-def _verdict(verdict: Comparison | None) -> tuple[str, str]:
+def _verdict(verdict: Comparison[StencilSeries] | None) -> tuple[str, str]:
     if verdict is None:
         return NOTHING, NOTHING
     theirs = f"{micro(verdict.theirs.median)} {verdict.theirs.name}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import sys
 from collections.abc import Sequence
@@ -190,6 +189,8 @@ def _show(measured: Sequence[Series], quiet: bool) -> None:
 def _write(
     measured: Sequence[Series], plan: Plan | GpuPlan, to: str | None, plot: str | None
 ) -> None:
+    from cpufree.bench.core.gpu_versions import gpu_names
+    from cpufree.bench.core.header import make_header
     from cpufree.bench.triggered import tables
     from cpufree.output_file import write_text
 
@@ -199,31 +200,12 @@ def _write(
         picture.save(picture.draw(measured), plot)
     if to is None:
         return
-    text = dumps({**_header(plan), "series": tables.facts(measured)}, indent=1) + "\n"
+    header = make_header("triggered", plan, shlex.join(["cpufree", *sys.argv[1:]]))
+    if plan.gpus:  # the core may be one that knows none, as tools/carry_triggered.sh builds it
+        header["machine"]["gpus"] = gpu_names(plan.gpus)
+    facts = {"plan": header["configuration"], "series": tables.facts(measured)}
+    text = dumps({**header, **facts}, indent=1) + "\n"
     if to == "-":
         sys.stdout.write(text)
     else:
         write_text(to, text)
-
-
-def _header(plan: Plan | GpuPlan) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from cpufree.bench.core.gpu_versions import gpu_names, gpu_versions
-    from cpufree.bench.core.machine import describe_machine, package_version, source_state
-    from cpufree.bench.triggered.on_gpus import GpuPlan
-
-    machine = describe_machine()
-    versions = {name: package_version(name) for name in ("cpufree", "numpy")}
-    if isinstance(plan, GpuPlan):
-        machine["gpus"] = gpu_names(plan.gpus)
-        versions |= gpu_versions()
-    return {
-        "benchmark": "triggered",
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "command": shlex.join(["cpufree", *sys.argv[1:]]),
-        "plan": asdict(plan),
-        "machine": machine,
-        "versions": versions,
-        "source": source_state(),
-    }

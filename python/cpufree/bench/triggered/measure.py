@@ -70,6 +70,7 @@ class Plan:
     sums: int = 10
     work: float = 20e-6
     seed: int = 0
+    gpus: None = None
 
 
 @dataclass
