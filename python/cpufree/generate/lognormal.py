@@ -19,12 +19,12 @@ def lognormal3d(
     system for preconditioners: with sigma 2.5 entries differ by nine orders of magnitude. Rows
     nx ny nz, at most 7 nonzeros per row.
     """
-    from scipy.ndimage import uniform_filter  # a heavy import
-
     shape = (checks.whole("nz", nz), checks.whole("ny", ny), checks.whole("nx", nx))
     sigma = checks.real("sigma", sigma, above=0.0, most=20.0)
     length, seed = checks.whole("length", length), checks.whole("seed", seed, least=0)
     checks.check_size("lognormal3d", float(np.prod(np.array(shape, float))), 7)
+    from scipy.ndimage import uniform_filter  # a heavy import
+
     noise = np.random.default_rng(seed).standard_normal(shape)
     field = uniform_filter(noise, length, mode="wrap")
     k = np.exp(sigma * field / (field.std() or 1.0))
