@@ -14,16 +14,20 @@
 
 namespace cpufree {
 
-template <class T, int W>
+// `kNarrow`: other indices take 16 bits where those of a slice lie within 65 536 of one another.
+// That takes less memory, and up to a quarter more time where the matrix is in a cache.
+template <class T, int W, bool kNarrow = false>
 struct Sliced {
   using Value = T;
-  using Single = Sliced<float, W>;  // the same with values in single precision
+  using Single = Sliced<float, W, true>;  // of levels of multigrid
   static constexpr int width = W;
   static constexpr int kAhead = 32;  // columns fetched ahead: hardware prefetchers lag behind here
 
   const std::int64_t* slice_ptr = nullptr;  // slices + 1: first column of each slice
-  const std::int32_t* base = nullptr;       // columns: first index (>= 0), or ~(gather column)
-  const std::int32_t* gather = nullptr;     // W indices for each gathered column
+  const std::int32_t* base = nullptr;       // columns: first index (>= 0), or ~(gathered column)
+  const std::int32_t* origin = nullptr;     // of each slice, of its narrow indices; -1: wide
+  const std::uint16_t* narrow = nullptr;    // W indices for each gathered column, from the origin
+  const std::int32_t* gather = nullptr;     // the same of wide slices, as they are
   const T* val = nullptr;                   // W values for each column; padding is 0
 
   // Rows [begin, end); `start` is the slice that holds the first W of them.
@@ -65,14 +69,20 @@ struct Sliced {
   CPUFREE_KERNEL_FN Sums<SumOf<T, X>> multiply_slice(std::int64_t slice, const X x) const {
     Sums<SumOf<T, X>> sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
+    const std::int32_t from = kNarrow ? origin[slice] : -1;
     const T* v = val + slice_ptr[slice] * W;
     for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
+      const std::int64_t gathered = static_cast<std::int64_t>(~first) * W;
       if (first >= 0) {
         for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(first + l));
+      } else if (from >= 0) {
+        std::int32_t index[W];
+        for (int l = 0; l < W; ++l) index[l] = from + narrow[gathered + l];
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
       } else {
-        const std::int32_t* index = gather + static_cast<std::int64_t>(~first) * W;
+        const std::int32_t* const index = gather + gathered;
         for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
       }
     }

@@ -57,7 +57,7 @@ class Slice {
   }
 
   // `scratch` holds what is found on the way; the same one serves all slices.
-  void append(SlicedRows<T, W>& out, SliceColumns<T, W>& scratch) const {
+  void append(SlicedRows<T, W>& out, Indices indices, SliceColumns<T, W>& scratch) const {
     std::int64_t count = take_diagonals(scratch);
     if (count < 0) {
       count = longest_;
@@ -65,10 +65,9 @@ class Slice {
       for (std::int64_t k = 0; k < count; ++k)
         take_position(k, scratch.index.data() + k * W, scratch.value.data() + k * W);
     }
-    for (std::int64_t k = 0; k < count; ++k) append_column(scratch.index.data() + k * W, out);
+    append_indices(count, scratch.index.data(), indices, *out.pattern);
     const T* const values = scratch.value.data();
     out.val.insert(out.val.end(), values, values + count * W);
-    out.slice_ptr.push_back(static_cast<std::int64_t>(out.base.size()));
   }
 
  private:
@@ -112,26 +111,57 @@ class Slice {
     }
   }
 
-  // Padded lanes read some local entry and multiply it by 0. They must read no ghost: whether that
-  // one has arrived is nobody's business here.
-  void append_column(std::int32_t* index, SlicedRows<T, W>& out) const {
-    unsigned lanes = 0;
-    for (int l = 0; l < W; ++l) lanes |= index[l] != kPadding ? 1U << l : 0U;
-    out.real.push_back(static_cast<std::uint8_t>(lanes));
+  // The first of W consecutive indices, -1 where a column has others.
+  std::int64_t first_of_column(const std::int32_t* index) const {
     int real = 0;
     while (index[real] == kPadding) ++real;
     const std::int64_t first = std::int64_t{index[real]} - real;
     bool consecutive = first >= 0;
     for (int l = 0; l < W && consecutive; ++l)
       consecutive = index[l] == kPadding ? first + l < local_.rows() : index[l] == first + l;
-    if (consecutive) {
-      out.base.push_back(static_cast<std::int32_t>(first));
-    } else {
-      out.base.push_back(~static_cast<std::int32_t>(out.gather.size() / W));
-      for (int l = 0; l < W; ++l)
-        if (index[l] == kPadding) index[l] = std::min(first_ + l, local_.rows() - 1);
-      out.gather.insert(out.gather.end(), index, index + W);
+    return consecutive ? first : -1;
+  }
+
+  // Padded lanes read some local entry and multiply it by 0: one that another lane reads, if any is
+  // local. They must read no ghost: whether that one has arrived is nobody's business here.
+  void fill_padding(std::int32_t* index) const {
+    std::int32_t some = std::min(first_, local_.rows() - 1);
+    for (int l = 0; l < W; ++l)
+      if (index[l] != kPadding && index[l] < local_.rows()) some = index[l];
+    for (int l = 0; l < W; ++l)
+      if (index[l] == kPadding) index[l] = some;
+  }
+
+  void append_indices(std::int64_t count, std::int32_t* index, Indices indices,
+                      SlicePattern& out) const {
+    std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = 0;
+    std::vector<std::int64_t> first(at(count));
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::int32_t* const here = index + k * W;
+      unsigned lanes = 0;
+      for (int l = 0; l < W; ++l) lanes |= here[l] != kPadding ? 1U << l : 0U;
+      out.real.push_back(static_cast<std::uint8_t>(lanes));
+      first[at(k)] = first_of_column(here);
+      if (first[at(k)] >= 0) continue;
+      fill_padding(here);
+      least = std::min(least, *std::min_element(here, here + W));
+      most = std::max(most, *std::max_element(here, here + W));
     }
+    const bool narrow =
+        indices == Indices::narrow && most - least <= std::numeric_limits<std::uint16_t>::max();
+    out.origin.push_back(narrow ? std::min(least, most) : -1);
+    auto next = static_cast<std::int64_t>((narrow ? out.narrow.size() : out.gather.size()) / W);
+    for (std::int64_t k = 0; k < count; ++k) {
+      const bool one = first[at(k)] >= 0;
+      out.base.push_back(static_cast<std::int32_t>(one ? first[at(k)] : ~next++));
+      for (int l = 0; l < (one ? 0 : W); ++l) {
+        if (narrow)
+          out.narrow.push_back(static_cast<std::uint16_t>(index[k * W + l] - least));
+        else
+          out.gather.push_back(index[k * W + l]);
+      }
+    }
+    out.slice_ptr.push_back(out.slice_ptr.back() + count);
   }
 
   const LocalSystem<T>& local_;
@@ -146,25 +176,36 @@ class Slice {
 
 }  // namespace
 
+double SlicePattern::bytes() const {
+  const auto of = [](const auto& array) {
+    return static_cast<double>(array.size() * sizeof(array[0]));
+  };
+  return of(slice_ptr) + of(origin) + of(base) + of(gather) + of(narrow) + of(real);
+}
+
 template <class T, int W>
-void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out) {
-  if (out.slice_ptr.empty()) out.slice_ptr.push_back(0);
+void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out,
+                   Indices indices) {
+  SlicePattern& pattern = *out.pattern;
+  if (pattern.slice_ptr.empty()) pattern.slice_ptr.push_back(0);
   const auto estimate = local.row_ptr[at(rows.end)] - local.row_ptr[at(rows.begin)];
   // What is reserved and not written takes no memory, and growing would write all of it again.
   const std::size_t most = out.val.size() + at(estimate + estimate / 4);
   out.val.reserve(most);
-  out.gather.reserve(most);
-  out.base.reserve(most / W);
-  out.real.reserve(most / W);
+  pattern.gather.reserve(most);
+  pattern.narrow.reserve(most);
+  pattern.base.reserve(most / W);
+  pattern.real.reserve(most / W);
   SliceColumns<T, W> scratch;
   for (std::int32_t row = rows.begin; row < rows.end; row += W)
-    Slice<T, W>(local, row, rows.end).append(out, scratch);
-  require(out.gather.size() / W < at(std::numeric_limits<std::int32_t>::max()),
+    Slice<T, W>(local, row, rows.end).append(out, indices, scratch);
+  require(pattern.real.size() < at(std::numeric_limits<std::int32_t>::max()),
           "one block's share of the matrix is too large; use more PEs or blocks");
 }
 
-template void append_slices<float, 8>(const LocalSystem<float>&, RowRange, SlicedRows<float, 8>&);
-template void append_slices<double, 8>(const LocalSystem<double>&, RowRange,
-                                       SlicedRows<double, 8>&);
+template void append_slices<float, 8>(const LocalSystem<float>&, RowRange, SlicedRows<float, 8>&,
+                                      Indices);
+template void append_slices<double, 8>(const LocalSystem<double>&, RowRange, SlicedRows<double, 8>&,
+                                       Indices);
 
 }  // namespace cpufree

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "cpufree/base/pages.hpp"
 #include "cpufree/problem/csr.hpp"
@@ -9,35 +10,59 @@
 
 namespace cpufree {
 
-// Slices in memory of their own. Offsets (`slice_ptr`, gather columns in `base`) count from 0.
+// Where the entries of slices are, whatever their values (Sliced). Offsets count from 0.
+struct SlicePattern {
+  PageVector<std::int64_t> slice_ptr;
+  PageVector<std::int32_t> base;
+  PageVector<std::int32_t> origin;
+  PageVector<std::uint16_t> narrow;
+  PageVector<std::int32_t> gather;
+  PageVector<std::uint8_t> real;  // of each column: a bit for each row, 0 where it is padding
+
+  std::size_t slices() const { return origin.size(); }
+  double bytes() const;
+  // The index of a lane of a column of slice `s`.
+  template <int W>
+  std::int32_t index(std::size_t s, std::int64_t column, int lane) const {
+    const std::int32_t first = base[static_cast<std::size_t>(column)];
+    if (first >= 0) return first + lane;
+    const auto place = static_cast<std::size_t>(~first) * W + static_cast<std::size_t>(lane);
+    return origin[s] >= 0 ? origin[s] + narrow[place] : gather[place];
+  }
+};
+
+// Slices in memory of their own. Those of several matrices may have one pattern.
 template <class T, int W>
 struct SlicedRows {
   static_assert(W <= 8);
-  PageVector<std::int64_t> slice_ptr;
-  PageVector<std::int32_t> base;
-  PageVector<std::int32_t> gather;
+  std::shared_ptr<SlicePattern> pattern = std::make_shared<SlicePattern>();
   PageVector<T> val;
-  PageVector<std::uint8_t> real;  // of each column: a bit for each row, 0 where it is padding
+
+  // M: Sliced, which reads narrow indices if there are any.
+  template <class M>
+  M view() const {
+    const SlicePattern& p = *pattern;
+    return {p.slice_ptr.data(), p.base.data(),   p.origin.data(),
+            p.narrow.data(),    p.gather.data(), val.data()};
+  }
 };
 
-// Calls f(lane, column) for the entries of slice `s`, in the order of each row's columns, and
-// writes what it returns in their places.
+// Calls f(lane, column, place of the value) for the entries of slice `s`, in the order of each
+// row's columns. Padding is left out.
 template <class T, int W, class F>
-void rewrite_slice(SlicedRows<T, W>& slices, std::size_t s, F&& f) {
-  for (auto c = static_cast<std::size_t>(slices.slice_ptr[s]);
-       c < static_cast<std::size_t>(slices.slice_ptr[s + 1]); ++c) {
-    const std::int32_t base = slices.base[c];
-    const std::int32_t* const gather =
-        base < 0 ? slices.gather.data() + static_cast<std::size_t>(~base) * W : nullptr;
+void each_entry(const SlicedRows<T, W>& slices, std::size_t s, F&& f) {
+  const SlicePattern& pattern = *slices.pattern;
+  for (std::int64_t c = pattern.slice_ptr[s]; c < pattern.slice_ptr[s + 1]; ++c)
     for (int l = 0; l < W; ++l)
-      if ((slices.real[c] >> l & 1) != 0)
-        slices.val[c * W + static_cast<std::size_t>(l)] =
-            f(l, gather == nullptr ? base + l : gather[l]);
-  }
+      if ((pattern.real[static_cast<std::size_t>(c)] >> l & 1) != 0)
+        f(l, pattern.template index<W>(s, c, l), static_cast<std::size_t>(c * W + l));
 }
 
-// Appends the slices of `rows` of `local` to `out`.
+enum class Indices { wide, narrow };
+
+// Appends the slices of `rows` of `local` to `out`; narrow: indices of 16 bits where that can be.
 template <class T, int W>
-void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out);
+void append_slices(const LocalSystem<T>& local, RowRange rows, SlicedRows<T, W>& out,
+                   Indices indices = Indices::wide);
 
 }  // namespace cpufree

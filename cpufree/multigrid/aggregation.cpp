@@ -8,8 +8,6 @@ namespace cpufree::multigrid {
 
 namespace {
 
-constexpr std::int32_t kLeastLeftOver = 5;  // rows of an aggregate of the second pass
-
 // A row's state in the two highest bits, then its priority: states are compared first.
 using Key = std::uint64_t;
 constexpr Key kIn = Key{2} << 62, kUndecided = Key{1} << 62, kOut = 0;
@@ -83,14 +81,14 @@ std::vector<char> left_over(const StrongGraph& graph, const std::vector<std::int
 }
 
 // Roots among rows that are left over, with enough neighbours that are.
-void second_pass(const StrongGraph& graph, std::vector<std::int32_t>& root_of) {
+void second_pass(const StrongGraph& graph, std::int32_t least, std::vector<std::int32_t>& root_of) {
   const auto left = left_over(graph, root_of);
   auto root = independent_set(graph, left);
   for_rows(graph.rows(), [&](std::int32_t i) {
     if (root[at(i)] == 0) return;
     std::int32_t count = 1;
     each_neighbour(graph, i, [&](std::int32_t j) { count += left[at(j)]; });
-    if (count < kLeastLeftOver) root[at(i)] = 0;
+    if (count < least) root[at(i)] = 0;
   });
   join_roots(graph, root, left, root_of);
 }
@@ -115,11 +113,11 @@ void join_strongest(const StrongGraph& graph, const SparseMatrix& a,
 }  // namespace
 
 Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a,
-                     std::span<const std::int32_t> order) {
+                     std::span<const std::int32_t> order, std::int32_t least) {
   std::vector<std::int32_t> root_of(at(graph.rows()), -1);
   const auto all = left_over(graph, root_of);
   join_roots(graph, independent_set(graph, all), all, root_of);
-  second_pass(graph, root_of);
+  second_pass(graph, least, root_of);
   join_strongest(graph, a, root_of);
   Aggregates made;
   std::vector<std::int32_t> number(at(graph.rows()), -1);

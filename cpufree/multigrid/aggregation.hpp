@@ -24,8 +24,10 @@ std::vector<char> independent_set(const StrongGraph& graph, const std::vector<ch
 // Roots are an independent set, whose neighbours join them. So do, in a second pass, rows that are
 // left over, where enough of them are neighbours; others join the aggregate to which their
 // strongest coupling leads. `a`: the matrix of the graph. Aggregates are numbered by their roots,
-// in the sequence of rows `order`, empty for the natural one.
+// in the sequence of rows `order`, empty for the natural one. `least`: rows of an aggregate of the
+// second pass.
+inline constexpr std::int32_t kLeastLeftOver = 5;
 Aggregates aggregate(const StrongGraph& graph, const SparseMatrix& a,
-                     std::span<const std::int32_t> order = {});
+                     std::span<const std::int32_t> order = {}, std::int32_t least = kLeastLeftOver);
 
 }  // namespace cpufree::multigrid

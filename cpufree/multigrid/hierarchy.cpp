@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <numeric>
+#include <utility>
 
 #include "cpufree/multigrid/transfer.hpp"
 
@@ -12,8 +15,6 @@ namespace {
 
 // Of a Galerkin product, for each nonzero of A: 7-point grids take 6.
 constexpr double kMostMultiplications = 100.0;
-
-using NaturalOrder = std::span<const std::int32_t>;
 
 template <class T>
 SparseMatrix copy_of(const CsrView<T>& a) {
@@ -31,56 +32,165 @@ SparseMatrix copy_of(const CsrView<T>& a) {
   return copy;
 }
 
-std::vector<double> reciprocals(std::vector<double> s) {
-  for (double& value : s) value = 1.0 / value;
-  return s;
+// Vectors of unknowns that are 1 / s times the ones before.
+void scale_vectors(NearNullSpace& near, const std::vector<double>& s) {
+  const std::size_t modes = at(near.modes);
+  for (std::size_t i = 0; i < s.size(); ++i)
+    for (std::size_t m = 0; m < modes; ++m) near.vectors[i * modes + m] /= s[i];
 }
 
 bool several(const std::vector<std::int32_t>& owner) {
   return std::ranges::adjacent_find(owner, std::ranges::not_equal_to()) != owner.end();
 }
 
-// Coarsens the last level. Returns why that is not worth while; "": there is another level.
-// `constant`: the vector that the prolongator is to have in its range, of the levels' unknowns.
-std::string coarsen(Hierarchy& h, std::vector<double>& constant, double theta,
-                    std::span<const std::int32_t> order, const Options& options) {
-  Level& fine = h.levels.back();
-  const SparseMatrix& a = fine.matrix;
-  const Strength strong(a, theta);
-  const bool whole = h.is_whole(h.levels.size() - 1);
-  const auto owner = whole ? std::vector<std::int32_t>(at(a.rows()), 0) : fine.owner;
-  const StrongGraph graph = strong_graph(a, owner, strong);
-  const Aggregates aggregates = aggregate(graph, a, order);
-  if (aggregates.count == 0) return "no row has a strong coupling to another one";
-  std::int32_t covered = 0;
-  for (const char isolated : graph.isolated) covered += isolated == 0 ? 1 : 0;
-  if (covered < options.least_ratio * aggregates.count)
-    return "coarsening stalls: " + std::to_string(covered) + " rows make " +
-           std::to_string(aggregates.count) + " aggregates";
-  const auto diagonal = filtered_diagonal(a, constant, strong);
-  fine.lambda = largest_eigenvalue(a);
-  // Without weak entries the filtered matrix is the matrix.
-  const double filtered =
-      has_weak(a, strong) ? largest_eigenvalue(a, diagonal, strong) : fine.lambda;
-  fine.prolongator = smoothed_prolongator(a, aggregates, constant, diagonal, strong, filtered);
-  const double nonzeros = static_cast<double>(h.levels.front().matrix.nonzeros());
-  auto product = galerkin_product(a, fine.prolongator, kMostMultiplications * nonzeros);
-  if (!product || h.complexity() + static_cast<double>(product->nonzeros()) / nonzeros >
-                      options.most_complexity) {
-    fine.prolongator = {};
-    return "coarser levels would be dense";
+// One number for each node, that of its first row, from one for each row.
+std::vector<std::int32_t> of_nodes(const std::vector<std::int32_t>& of_row, const Groups& nodes) {
+  std::vector<std::int32_t> result;
+  for (std::int32_t n = 0; n < nodes.count(); ++n)
+    result.push_back(nodes.of(n).empty() ? 0 : of_row[at(nodes.of(n).front())]);
+  return result;
+}
+
+// The nodes in the sequence of their rows.
+std::vector<std::int32_t> order_of_nodes(std::span<const std::int32_t> order,
+                                         const NearNullSpace& near) {
+  std::vector<std::int32_t> result;
+  std::vector<char> seen(at(near.nodes), 0);
+  for (const std::int32_t row : order)
+    if (std::exchange(seen[at(near.node[at(row)])], char{1}) == 0)
+      result.push_back(near.node[at(row)]);
+  return result;
+}
+
+class Setup {
+ public:
+  Setup(Hierarchy& h, const Options& options, NearNullSpace near)
+      : h_(h), options_(options), near_(std::move(near)), theta_(options.theta) {}
+
+  // Coarsens the last level. Returns why that is not worth while; "": there is another level.
+  std::string coarsen(std::span<const std::int32_t> order) {
+    Coarsening made = near_.node.empty() ? coarsening_of_rows(order) : coarsening_of_nodes(order);
+    theta_ *= 0.5;
+    if (made.aggregates.count == 0) return "no row has a strong coupling to another one";
+    Tentative t = tentative(made.aggregates);
+    const auto covered = std::ranges::count_if(t.of_row, [](std::int32_t c) { return c >= 0; });
+    if (static_cast<double>(covered) < options_.least_ratio * t.columns())
+      return "coarsening stalls: " + std::to_string(covered) + " rows make " +
+             std::to_string(t.columns()) + " unknowns";
+    const double nonzeros = static_cast<double>(h_.levels.front().matrix.nonzeros());
+    const double room = (options_.most_complexity - h_.complexity()) * nonzeros;
+    if (!add_level(made, std::move(t), kMostMultiplications * nonzeros, room))
+      return "coarser levels would be dense";
+    h_.coarsenings.push_back(std::move(made));
+    return {};
   }
-  Level coarse;
-  coarse.matrix = std::move(*product);
-  const auto roots = inverse_roots(coarse.matrix);
-  scale_both_sides(coarse.matrix, roots);
-  scale_columns(fine.prolongator, roots);
-  constant = reciprocals(roots);
-  for (const std::int32_t root : aggregates.roots) coarse.owner.push_back(owner[at(root)]);
-  if (!whole && coarse.matrix.rows() <= options.gathered && several(coarse.owner))
-    h.gathered = h.levels.size();
-  h.levels.push_back(std::move(coarse));
-  return {};
+  // The same as it has been done for another matrix.
+  void repeat(Coarsening made) {
+    Tentative t = tentative(made.aggregates);
+    constexpr double kAny = std::numeric_limits<double>::infinity();
+    add_level(made, std::move(t), kAny, kAny);
+    h_.coarsenings.push_back(std::move(made));
+  }
+
+ private:
+  Level& fine() { return h_.levels.back(); }
+  bool whole() const { return h_.is_whole(h_.levels.size() - 1); }
+  std::vector<std::int32_t> owners() {
+    return whole() ? std::vector<std::int32_t>(fine().owner.size(), 0) : fine().owner;
+  }
+
+  Coarsening coarsening_of_rows(std::span<const std::int32_t> order) {
+    const SparseMatrix& a = fine().matrix;
+    Coarsening made{Strength(a, theta_), {}};
+    made.aggregates = aggregate(strong_graph(a, owners(), made.strong), a, order);
+    return made;
+  }
+  Coarsening coarsening_of_nodes(std::span<const std::int32_t> order) {
+    const Groups rows = rows_by_group(near_.node, near_.nodes);
+    const SparseMatrix a = node_matrix(fine().matrix, near_.node, rows);
+    const Strength strong(a, theta_);
+    // Bricks have 26 neighbours: aggregates of a few nodes, with six columns each, would be many.
+    const auto degree = static_cast<std::int32_t>(a.nonzeros() / std::max(1, a.rows()));
+    return {{},
+            aggregate(strong_graph(a, of_nodes(owners(), rows), strong), a,
+                      order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2))};
+  }
+  Tentative tentative(const Aggregates& of) {
+    std::vector<std::int32_t> of_row = of.of_row;
+    if (!near_.node.empty()) {
+      of_row.resize(near_.node.size());
+      for (std::size_t i = 0; i < of_row.size(); ++i) of_row[i] = of.of_row[at(near_.node[i])];
+    }
+    return tentative_prolongator(near_, std::move(of_row), of.count);
+  }
+
+  // False: the product takes more multiplications or has more nonzeros than it may.
+  bool add_level(const Coarsening& made, Tentative t, double multiplications, double room) {
+    const SparseMatrix& a = fine().matrix;
+    const bool rows = near_.node.empty();
+    fine().lambda = largest_eigenvalue(a);
+    if (rows) {
+      const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
+      // Without weak entries the filtered matrix is the matrix.
+      const double filtered =
+          has_weak(a, made.strong) ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
+      fine().prolongator = smoothed_prolongator(a, t, filtered, &made.strong, diagonal);
+    } else {
+      fine().prolongator = smoothed_prolongator(a, t, fine().lambda, nullptr, {});
+    }
+    auto product = galerkin_product(a, fine().prolongator, multiplications);
+    if (!product || static_cast<double>(product->nonzeros()) > room) {
+      fine().prolongator = {};
+      return false;
+    }
+    Level coarse;
+    coarse.matrix = std::move(*product);
+    const auto roots = inverse_roots(coarse.matrix);
+    scale_both_sides(coarse.matrix, roots);
+    scale_columns(fine().prolongator, roots);
+    near_ = std::move(t.coarse);
+    scale_vectors(near_, roots);
+    coarse.owner = coarse_owners(t);
+    if (!whole() && coarse.matrix.rows() <= options_.gathered && several(coarse.owner))
+      h_.gathered = h_.levels.size();
+    h_.levels.push_back(std::move(coarse));
+    return true;
+  }
+  std::vector<std::int32_t> coarse_owners(const Tentative& t) {
+    const auto owner = owners();
+    std::vector<std::int32_t> of_columns(at(t.columns()), 0);
+    for (std::size_t i = 0; i < owner.size(); ++i)
+      if (const std::int32_t c = t.of_row[i]; c >= 0)
+        for (std::int32_t q = t.first[at(c)]; q < t.first[at(c) + 1]; ++q)
+          of_columns[at(q)] = owner[i];
+    return of_columns;
+  }
+
+  Hierarchy& h_;
+  const Options& options_;
+  NearNullSpace near_;  // of the last level
+  double theta_;
+};
+
+template <class T>
+NearNullSpace begin(Hierarchy& h, const CsrView<T>& a, std::span<const std::int32_t> owner,
+                    const NearNullSpace* near) {
+  Level& first = h.levels.emplace_back();
+  first.matrix = copy_of(a);
+  first.owner.assign(owner.begin(), owner.end());
+  h.scale = inverse_roots(first.matrix);
+  scale_both_sides(first.matrix, h.scale);
+  NearNullSpace scaled = near == nullptr ? NearNullSpace::constant(a.n) : *near;
+  scale_vectors(scaled, h.scale);
+  return scaled;
+}
+
+void solve_last(Hierarchy& h, const Options& options) {
+  Level& last = h.levels.back();
+  // Level 0 is never inverted: its rows are numbered as those of A are.
+  if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
+    h.inverse = dense_inverse(last.matrix);
+  if (h.inverse.empty()) last.lambda = largest_eigenvalue(last.matrix);
 }
 
 }  // namespace
@@ -93,31 +203,41 @@ double Hierarchy::complexity() const {
 
 template <class T>
 Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
-                         std::span<const std::int32_t> order, const Options& options) {
+                         std::span<const std::int32_t> order, const Options& options,
+                         const NearNullSpace* near) {
   Hierarchy h;
-  Level& first = h.levels.emplace_back();
-  first.matrix = copy_of(a);
-  first.owner.assign(owner.begin(), owner.end());
-  h.scale = inverse_roots(first.matrix);
-  scale_both_sides(first.matrix, h.scale);
-  std::vector<double> constant = reciprocals(h.scale);
-  double theta = options.theta;
-  // Level 0 is never inverted: its rows are numbered as those of A are.
+  Setup setup(h, options, begin(h, a, owner, near));
+  std::vector<std::int32_t> natural(at(a.n));
+  std::iota(natural.begin(), natural.end(), 0);
   while (h.why.empty() &&
          (h.levels.size() == 1 || h.levels.back().matrix.rows() > options.coarsest)) {
-    h.why = coarsen(h, constant, theta, h.levels.size() == 1 ? order : NaturalOrder(), options);
-    theta *= 0.5;
+    const std::span all(natural);
+    const bool given = h.levels.size() == 1 && !order.empty();
+    h.why = setup.coarsen(given ? order : all.first(at(h.levels.back().matrix.rows())));
   }
-  const Level& last = h.levels.back();
-  if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
-    h.inverse = dense_inverse(last.matrix);
-  if (h.inverse.empty()) h.levels.back().lambda = largest_eigenvalue(h.levels.back().matrix);
+  solve_last(h, options);
   return h;
 }
 
-template Hierarchy make_hierarchy(const CsrView<float>&, std::span<const std::int32_t>,
-                                  std::span<const std::int32_t>, const Options&);
-template Hierarchy make_hierarchy(const CsrView<double>&, std::span<const std::int32_t>,
-                                  std::span<const std::int32_t>, const Options&);
+template <class T>
+Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
+                           std::vector<Coarsening> coarsenings, const Options& options,
+                           const NearNullSpace* near) {
+  Hierarchy h;
+  Setup setup(h, options, begin(h, a, owner, near));
+  for (Coarsening& made : coarsenings) setup.repeat(std::move(made));
+  solve_last(h, options);
+  return h;
+}
+
+#define CPUFREE_HIERARCHY(T)                                                            \
+  template Hierarchy make_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,   \
+                                    std::span<const std::int32_t>, const Options&,      \
+                                    const NearNullSpace*);                              \
+  template Hierarchy remake_hierarchy(const CsrView<T>&, std::span<const std::int32_t>, \
+                                      std::vector<Coarsening>, const Options&,          \
+                                      const NearNullSpace*);
+CPUFREE_HIERARCHY(float)
+CPUFREE_HIERARCHY(double)
 
 }  // namespace cpufree::multigrid

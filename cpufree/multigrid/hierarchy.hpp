@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cpufree/multigrid/sparse.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
 
 namespace cpufree::multigrid {
 
@@ -28,10 +28,18 @@ struct Level {
   double lambda = 1.0;  // largest eigenvalue of the matrix
 };
 
+// What has been decided on the way from a level to the next one. With other values the levels have
+// the same patterns.
+struct Coarsening {
+  Strength strong;        // empty where rows are not nodes: all entries count
+  Aggregates aggregates;  // of nodes
+};
+
 struct Hierarchy {
   std::vector<Level> levels;
-  std::vector<double> scale;  // D^-1/2 of A
-  std::size_t gathered = 0;   // the first level that all PEs have whole; 0: none
+  std::vector<Coarsening> coarsenings;  // of all levels but the last one
+  std::vector<double> scale;            // D^-1/2 of A
+  std::size_t gathered = 0;             // the first level that all PEs have whole; 0: none
   // Of the last level's matrix, row by row. Empty: it has too many rows, or is level 0.
   std::vector<double> inverse;
   std::string why;  // what has kept it from coarser levels; "": nothing
@@ -43,9 +51,18 @@ struct Hierarchy {
 
 // The hierarchy of a symmetric matrix whose row i is of PE owner[i]; aggregates stay inside a PE,
 // down to the level that all PEs have. `order`: the sequence of rows by which level 1 is numbered,
-// empty for the natural one. By all cores, with the same bits on any number of them.
+// empty for the natural one. `near`: what the levels have to represent, null for the constant; the
+// rows of a node are of one PE. By all cores, with the same bits on any number of them.
 template <class T>
 Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
-                         std::span<const std::int32_t> order, const Options& options = {});
+                         std::span<const std::int32_t> order, const Options& options = {},
+                         const NearNullSpace* near = nullptr);
+
+// The same of a matrix with the pattern of another one, the hierarchy of which had these
+// `coarsenings`: numbers alone are computed anew.
+template <class T>
+Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
+                           std::vector<Coarsening> coarsenings, const Options& options = {},
+                           const NearNullSpace* near = nullptr);
 
 }  // namespace cpufree::multigrid

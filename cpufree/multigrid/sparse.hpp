@@ -79,8 +79,8 @@ class RowSums {
     }
   }
   // Appends them by column, and forgets them.
-  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val) {
-    std::ranges::sort(columns_);
+  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val, bool sorted = true) {
+    if (sorted) std::ranges::sort(columns_);
     for (const std::int32_t column : columns_) {
       col.push_back(column);
       val.push_back(values_[at(std::exchange(place_[at(column)], -1))]);
@@ -103,9 +103,15 @@ SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_
 
 SparseMatrix transpose(const SparseMatrix& a);
 
-// a b. Each row is summed in the order of a's columns, on any number of cores.
-SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b);
+// a b. Each row is summed in the order of a's columns, on any number of cores. Without `sorted`,
+// columns of a row lie in the order in which they are found.
+SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b, bool sorted = true);
 
+// Inverse square roots of a diagonal; where an entry is not positive, 1.
+std::vector<double> inverse_roots(const SparseMatrix& a);
+
+// S A S, with a diagonal of ones.
+void scale_both_sides(SparseMatrix& a, const std::vector<double>& s);
 // How many multiplications a b takes.
 double multiplications(const SparseMatrix& a, const SparseMatrix& b);
 

@@ -63,12 +63,28 @@ double lanczos(std::int32_t rows, F&& product) {
 
 }  // namespace
 
-Strength::Strength(const SparseMatrix& a, double theta) : theta_(theta), threshold_(at(a.rows())) {
+Strength::Strength(const SparseMatrix& a, double theta) {
+  constexpr double kLeast = 0.125;
+  std::vector<double> threshold(at(a.rows()));
   for_rows(a.rows(), [&](std::int32_t row) {
     double most = 0.0;
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
       if (a.col[at(k)] != row) most = std::max(most, std::abs(a.val[at(k)]));
-    threshold_[at(row)] = std::clamp(0.5 * most, kLeast * theta, theta);
+    threshold[at(row)] = std::clamp(0.5 * most, kLeast * theta, theta);
+  });
+  bits_.resize(place(a, a.rows() - 1) + at((a.end(a.rows() - 1) - a.begin(a.rows() - 1)) / 8 + 1));
+  for_rows(a.rows(), [&](std::int32_t row) {
+    std::uint8_t* const bits = bits_.data() + place(a, row);
+    const std::int64_t length = a.end(row) - a.begin(row);
+    for (std::int64_t byte = 0; 8 * byte <= length; ++byte) bits[byte] = 0;
+    for (std::int64_t bit = 0; bit < length; ++bit) {
+      const auto k = at(a.begin(row) + bit);
+      const double size = std::abs(a.val[k]);
+      const bool strong =
+          a.col[k] != row && size >= kLeast * theta &&
+          (size >= theta || size >= std::max(threshold[at(row)], threshold[at(a.col[k])]));
+      if (strong) bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | 1U << (bit % 8));
+    }
   });
 }
 
@@ -79,7 +95,7 @@ StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>&
   graph.isolated.assign(at(a.rows()), 1);
   const auto each = [&](std::int32_t row, auto&& f) {
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (strong(row, a.col[at(k)], a.val[at(k)])) f(a.col[at(k)]);
+      if (strong(a, row, k)) f(a.col[at(k)]);
   };
   for_rows(a.rows(), [&](std::int32_t row) {
     each(row, [&](std::int32_t column) {
@@ -102,18 +118,18 @@ bool has_weak(const SparseMatrix& a, const Strength& strong) {
   return sum_over_rows(a.rows(), [&](std::int32_t row) {
            std::int64_t weak = 0;
            for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-             weak += a.col[at(k)] != row && !strong(row, a.col[at(k)], a.val[at(k)]) ? 1 : 0;
+             weak += a.col[at(k)] != row && !strong(a, row, k) ? 1 : 0;
            return static_cast<double>(weak);
          }) > 0.0;
 }
 
-std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
+std::vector<double> filtered_diagonal(const SparseMatrix& a, std::span<const double> constant,
                                       const Strength& strong) {
   std::vector<double> diagonal(at(a.rows()), 1.0);
   for_rows(a.rows(), [&](std::int32_t row) {
     double weak = 0.0;
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (a.col[at(k)] != row && !strong(row, a.col[at(k)], a.val[at(k)]))
+      if (a.col[at(k)] != row && !strong(a, row, k))
         weak += a.val[at(k)] * (constant[at(a.col[at(k)])] / constant[at(row)]);
     const double lumped = 1.0 + weak;
     diagonal[at(row)] = lumped > kLeastDiagonal ? lumped : kLeastDiagonal;
@@ -139,7 +155,7 @@ double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diag
     double sum = 0.0;
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
       const std::int32_t column = a.col[at(k)];
-      if (strong(row, column, a.val[at(k)])) sum += a.val[at(k)] * v[at(column)] * root[at(column)];
+      if (strong(a, row, k)) sum += a.val[at(k)] * v[at(column)] * root[at(column)];
     }
     return v[at(row)] + sum * root[at(row)];
   });

@@ -1,6 +1,8 @@
 // Which entries of a scaled matrix are strong, and the filtered matrix of these alone.
 #pragma once
 
+#include <span>
+
 #include "cpufree/multigrid/sparse.hpp"
 
 namespace cpufree::multigrid {
@@ -18,21 +20,24 @@ struct StrongGraph {
 // Which entries of a matrix with a diagonal of ones are strong: those beside the diagonal of theta
 // or more. Where the largest ones of both rows are small, as in rows of 27 equal entries, half of
 // the larger of these is enough, but no less than theta / 8: what is smaller is left to the
-// smoother.
+// smoother. A bit for each entry; it may be kept for a matrix with other values.
 class Strength {
  public:
+  Strength() = default;
   Strength(const SparseMatrix& a, double theta);
 
-  bool operator()(std::int32_t i, std::int32_t j, double value) const {
-    const double size = value < 0.0 ? -value : value;
-    if (i == j || size < kLeast * theta_) return false;
-    return size >= theta_ || size >= std::max(threshold_[at(i)], threshold_[at(j)]);
+  // Entry k of a, in this row.
+  bool operator()(const SparseMatrix& a, std::int32_t row, std::int64_t k) const {
+    const std::int64_t bit = k - a.begin(row);
+    return (bits_[place(a, row) + at(bit / 8)] >> (bit % 8) & 1) != 0;
   }
 
  private:
-  static constexpr double kLeast = 0.125;
-  double theta_;
-  std::vector<double> threshold_;  // of each row
+  // Where the bits of a row begin: rows have bytes of their own.
+  static std::size_t place(const SparseMatrix& a, std::int32_t row) {
+    return at(a.begin(row) / 8 + row);
+  }
+  PageVector<std::uint8_t> bits_;
 };
 
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
@@ -47,7 +52,7 @@ bool has_weak(const SparseMatrix& a, const Strength& strong);
 // it may become negative (of a lognormal coefficient it did, and the largest eigenvalue of
 // D^-1 F was 2344).
 inline constexpr double kLeastDiagonal = 0.3;
-std::vector<double> filtered_diagonal(const SparseMatrix& a, const std::vector<double>& constant,
+std::vector<double> filtered_diagonal(const SparseMatrix& a, std::span<const double> constant,
                                       const Strength& strong);
 
 // The largest eigenvalue, from below (ten steps of the Lanczos method from a vector of noise): of

@@ -4,21 +4,24 @@
 
 namespace cpufree::multigrid {
 
-SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggregates,
-                                  const std::vector<double>& constant,
-                                  const std::vector<double>& diagonal, const Strength& strong,
-                                  double lambda) {
+SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Tentative& t, double lambda,
+                                  const Strength* strong, const std::vector<double>& diagonal) {
   const double omega = 4.0 / (3.0 * lambda);
-  return matrix_of_rows(a.rows(), aggregates.count, a.nonzeros() / 2, [&](RowRange) {
-    return [&, omega, sums = RowSums(aggregates.count)](
-               std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) mutable {
+  const auto modes = at(t.coarse.modes);
+  return matrix_of_rows(a.rows(), t.columns(), a.nonzeros() / 2, [&](RowRange) {
+    return [&, omega, sums = RowSums(t.columns())](std::int32_t row, std::vector<std::int32_t>& col,
+                                                   std::vector<double>& val) mutable {
       for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-        const std::int32_t j = a.col[at(k)], to = aggregates.of_row[at(j)];
+        const std::int32_t j = a.col[at(k)], to = t.of_row[at(j)];
         if (to < 0) continue;
-        if (j == row)  // D_F^-1 F has a diagonal of ones
-          sums.add(to, (1.0 - omega) * constant[at(j)]);
-        else if (strong(row, j, a.val[at(k)]))
-          sums.add(to, -omega * a.val[at(k)] / diagonal[at(row)] * constant[at(j)]);
+        double factor = 1.0 - omega;  // D_F^-1 F has a diagonal of ones
+        if (j != row) {
+          if (strong != nullptr && !(*strong)(a, row, k)) continue;
+          factor = -omega * a.val[at(k)] / (strong == nullptr ? 1.0 : diagonal[at(row)]);
+        }
+        const double* const of_j = t.values.data() + at(j) * modes;
+        for (std::int32_t c = t.first[at(to)]; c < t.first[at(to) + 1]; ++c)
+          sums.add(c, factor * of_j[c - t.first[at(to)]]);
       }
       sums.move_to(col, val);
     };
@@ -28,27 +31,9 @@ SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggre
 std::optional<SparseMatrix> galerkin_product(const SparseMatrix& a, const SparseMatrix& p,
                                              double most) {
   if (multiplications(a, p) > most) return std::nullopt;
-  const SparseMatrix ap = multiply(a, p), r = transpose(p);
+  const SparseMatrix ap = multiply(a, p, false), r = transpose(p);
   if (multiplications(r, ap) > most) return std::nullopt;
   return multiply(r, ap);
-}
-
-std::vector<double> inverse_roots(const SparseMatrix& a) {
-  std::vector<double> s(at(a.rows()), 1.0);
-  for_rows(a.rows(), [&](std::int32_t row) {
-    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (a.col[at(k)] == row && a.val[at(k)] > 0.0) s[at(row)] = 1.0 / std::sqrt(a.val[at(k)]);
-  });
-  return s;
-}
-
-void scale_both_sides(SparseMatrix& a, const std::vector<double>& s) {
-  for_rows(a.rows(), [&](std::int32_t row) {
-    for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-      const std::int32_t column = a.col[at(k)];
-      a.val[at(k)] = column == row ? 1.0 : a.val[at(k)] * s[at(row)] * s[at(column)];
-    }
-  });
 }
 
 void scale_columns(SparseMatrix& p, const std::vector<double>& s) {

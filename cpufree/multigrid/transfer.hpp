@@ -3,27 +3,20 @@
 
 #include <optional>
 
-#include "cpufree/multigrid/aggregation.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
 
 namespace cpufree::multigrid {
 
-// (I - 4/(3 lambda) D_F^-1 F) T. T(i, c) = constant(i) where row i is of aggregate c; F is the
-// filtered matrix, D_F its `diagonal`, lambda the largest eigenvalue of D_F^-1 F.
-SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Aggregates& aggregates,
-                                  const std::vector<double>& constant,
-                                  const std::vector<double>& diagonal, const Strength& strong,
-                                  double lambda);
+// (I - 4/(3 lambda) D_F^-1 F) T. F is the filtered matrix of the `strong` entries, D_F its
+// `diagonal`, lambda the largest eigenvalue of D_F^-1 F. Without `strong` F is A.
+SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Tentative& t, double lambda,
+                                  const Strength* strong, const std::vector<double>& diagonal);
 
 // P^T A P; nothing where that takes more than `most` multiplications, as where a row is coupled to
 // all others: the product could be larger than memory.
 std::optional<SparseMatrix> galerkin_product(const SparseMatrix& a, const SparseMatrix& p,
                                              double most);
 
-// Inverse square roots of a diagonal; where an entry is not positive, 1.
-std::vector<double> inverse_roots(const SparseMatrix& a);
-
-// S A S, with a diagonal of ones.
-void scale_both_sides(SparseMatrix& a, const std::vector<double>& s);
 // P S.
 void scale_columns(SparseMatrix& p, const std::vector<double>& s);
 

@@ -48,26 +48,32 @@ std::vector<std::int32_t> numbers_in(const LocalSystem<float>& local, std::int32
   return number;
 }
 
-SparseMatrix full_matrix(const std::vector<double>& values, std::int32_t n) {
-  SparseMatrix full;
-  full.columns = n;
-  full.row_ptr.resize(at(n) + 1);
-  for (std::int32_t i = 0; i <= n; ++i) full.row_ptr[at(i)] = std::int64_t{i} * n;
-  full.col.resize(values.size());
-  for (std::size_t k = 0; k < values.size(); ++k)
-    full.col[k] = static_cast<std::int32_t>(k % at(n));
-  full.val.assign(values.begin(), values.end());
-  return full;
+// Rows of a level, the long ones of each window first; a row of the restriction to the level counts
+// as well as one of its matrix.
+std::vector<std::int32_t> by_length(const SparseMatrix& matrix, const SparseMatrix& prolongator) {
+  constexpr std::int32_t kWindow = 256;
+  std::vector<std::int64_t> length(at(matrix.rows()));
+  for (std::int32_t row = 0; row < matrix.rows(); ++row)
+    length[at(row)] = matrix.end(row) - matrix.begin(row);
+  for (const std::int32_t column : prolongator.col) ++length[at(column)];
+  std::vector<std::int32_t> order(length.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::int32_t first = 0; first < matrix.rows(); first += kWindow)
+    std::stable_sort(order.begin() + first,
+                     order.begin() + std::min(first + kWindow, matrix.rows()),
+                     [&](std::int32_t a, std::int32_t b) { return length[at(a)] > length[at(b)]; });
+  return order;
 }
 
 HaloPlan<float> plan_in_single(const SparseMatrix& matrix, const std::vector<std::int32_t>& owner,
-                               int pes) {
+                               const std::vector<std::int32_t>& order, int pes) {
   PageVector<float> values(matrix.val.size());
   multigrid::for_rows(matrix.rows(), [&](std::int32_t row) {
     for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
       values[at(k)] = static_cast<float>(matrix.val[at(k)]);
   });
-  return make_halo_plan<float>({matrix.rows(), matrix.row_ptr, matrix.col, values}, owner, {}, pes);
+  return make_halo_plan<float>({matrix.rows(), matrix.row_ptr, matrix.col, values}, owner, order,
+                               pes);
 }
 
 // Rows of a matrix between two levels. `columns`: the PE's share of these; all of them count as its
@@ -92,7 +98,8 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors) {
 }
 
 template <class T>
-Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan, std::int32_t gathered) {
+Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan, const FactorSpec& factors,
+                       std::int32_t gathered) {
   std::vector<std::int32_t> owner(at(matrix.n)), order;
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
     for (const std::int32_t row : plan.local[pe].global_row) {
@@ -100,8 +107,21 @@ Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan, std::i
       order.push_back(row);
     }
   multigrid::Options options;
-  options.gathered = gathered;
-  return multigrid::make_hierarchy(matrix, owner, order, options);
+  options.gathered = factors.gathered >= 0 ? factors.gathered : gathered;
+  return multigrid::make_hierarchy(matrix, owner, order, options, factors.near.get());
+}
+
+SparseMatrix inverse_of(const Hierarchy& hierarchy) {
+  const std::int32_t n = hierarchy.levels.back().matrix.rows();
+  SparseMatrix full;
+  full.columns = n;
+  full.row_ptr.resize(at(n) + 1);
+  for (std::int32_t i = 0; i <= n; ++i) full.row_ptr[at(i)] = std::int64_t{i} * n;
+  full.col.resize(hierarchy.inverse.size());
+  for (std::size_t k = 0; k < full.col.size(); ++k)
+    full.col[k] = static_cast<std::int32_t>(k % at(n));
+  full.val.assign(hierarchy.inverse.begin(), hierarchy.inverse.end());
+  return full;
 }
 
 std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
@@ -119,7 +139,7 @@ std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
 
 template <class T>
 LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan,
-                              BlockPlans blocks, std::size_t rows_and_ghosts) {
+                              BlockPlans blocks, std::size_t rows_and_ghosts, Entries entries) {
   LevelPlan made{{}, std::move(blocks), rows_and_ghosts};
   for (const LocalSystem<T>& from : plan.local) {
     LocalSystem<float> local;
@@ -133,7 +153,7 @@ LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& pla
     local.send_ptr = from.send_ptr;
     local.destinations = from.destinations;
     const SparseMatrix& matrix = hierarchy.levels.front().matrix;
-    fill(matrix, numbers_in(local, matrix.columns), local);
+    if (entries == Entries::here) fill(matrix, numbers_in(local, matrix.columns), local);
     made.plan.local.push_back(std::move(local));
   }
   return made;
@@ -143,15 +163,15 @@ LevelPlan plan_of_level(const Hierarchy& hierarchy, std::size_t level, const Own
                         int blocks) {
   const multigrid::Level& of = hierarchy.levels[level];
   const bool inverted = level + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
-  const SparseMatrix full =
-      inverted ? full_matrix(hierarchy.inverse, of.matrix.rows()) : SparseMatrix();
+  const SparseMatrix full = inverted ? inverse_of(hierarchy) : SparseMatrix();
   const SparseMatrix& matrix = inverted ? full : of.matrix;
   LevelPlan made;
-  if (hierarchy.is_whole(level)) {  // of one PE, for each of them
+  if (hierarchy.is_whole(level)) {  // of one PE, for each of them; what is gathered has its order
     const std::vector<std::int32_t> one(of.owner.size(), 0);
-    made.plan.local.assign(at(own.here), plan_in_single(matrix, one, 1).local.front());
+    made.plan.local.assign(at(own.here), plan_in_single(matrix, one, {}, 1).local.front());
   } else {
-    made.plan = plan_in_single(matrix, of.owner, own.all);
+    const auto order = by_length(of.matrix, hierarchy.levels[level - 1].prolongator);
+    made.plan = plan_in_single(matrix, of.owner, order, own.all);
   }
   for (const auto& local : made.plan.local)
     made.rows_and_ghosts = std::max(made.rows_and_ghosts, at(local.rows() + local.ghosts));
@@ -201,10 +221,11 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
   return made;
 }
 
-#define CPUFREE_MULTIGRID_LAYOUT(T)                                                        \
-  template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&, std::int32_t);    \
-  template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans, \
-                                         std::size_t);
+#define CPUFREE_MULTIGRID_LAYOUT(T)                                                         \
+  template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&, const FactorSpec&, \
+                                  std::int32_t);                                            \
+  template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans,  \
+                                         std::size_t, Entries);
 CPUFREE_MULTIGRID_LAYOUT(float)
 CPUFREE_MULTIGRID_LAYOUT(double)
 

@@ -14,14 +14,17 @@ namespace cpufree {
 // Throws Unsupported where multigrid is asked for: no process has the matrix.
 void refuse_multigrid_of_slabs(const FactorSpec& factors);
 
-// That of a matrix whose plan has all PEs. `gathered`: multigrid::Options. Every process makes the
-// same.
+// That of a matrix whose plan has all PEs. `gathered`: multigrid::Options, unless the factors say
+// it. Every process makes the same.
 template <class T>
 multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                                  std::int32_t gathered);
+                                  const FactorSpec& factors, std::int32_t gathered);
 
 // Without the bytes.
 std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
+
+// The inverse of the last level, which has one, as a matrix.
+multigrid::SparseMatrix inverse_of(const multigrid::Hierarchy& hierarchy);
 
 using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
 
@@ -33,12 +36,15 @@ struct LevelPlan {
 };
 
 // Level 0, whose rows are numbered and exchanged as in the plan of A. `rows_and_ghosts`: most of a
-// PE.
+// PE. Engines that have its entries in the layout of A leave them out.
+enum class Entries { here, left_out };
 template <class T>
 LevelPlan plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
-                              BlockPlans blocks, std::size_t rows_and_ghosts);
+                              BlockPlans blocks, std::size_t rows_and_ghosts,
+                              Entries entries = Entries::here);
 // Another level, of so many blocks a PE, which await everybody. The last one has the inverse in
-// place of the matrix, if there is one.
+// place of the matrix, if there is one. Rows are sorted by their lengths within windows, so that
+// slices of them need little padding.
 LevelPlan plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, const OwnPes& own,
                         int blocks);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpufree/device/study.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/solvers/method.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 
@@ -21,6 +22,8 @@ struct FactorSpec {
   Preconditioner kind = Preconditioner::none;  // none, block_jacobi, fsai or amg
   int level = 1;                               // fsai: pattern of A, or of A^2
   int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
+  // amg: what coarse levels have to represent; none: the constant.
+  std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
 
   // Whether there are factors, or a hierarchy.
   bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }

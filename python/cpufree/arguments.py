@@ -12,10 +12,12 @@ import numpy.typing as npt
 Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
 Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg"] | str
 Preconditioner: TypeAlias = (
-    Literal["jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"] | str
+    Literal["auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"] | str
 )
 Columns: TypeAlias = Literal["auto", "together", "one by one"] | str
 """How several right-hand sides are solved."""
+Reuse: TypeAlias = Literal["auto", "pattern", "none"] | str
+"""Whether the aggregates of multigrid are kept in an update."""
 Order: TypeAlias = Literal["auto", "rcm", "natural"] | str | bool
 """Of rows inside a PE; True is "rcm", False is "natural"."""
 Count: TypeAlias = int | Literal["auto"] | str

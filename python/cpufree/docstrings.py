@@ -76,7 +76,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         *(options.RTOL, options.ATOL, options.MAXITER, options.METHOD, options.PC),
-        *(options.PC_LEVEL, options.PC_BLOCK),
+        *(options.PC_LEVEL, options.PC_BLOCK, options.UNKNOWNS),
         *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
         *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
         options.SOLVES,
@@ -93,6 +93,8 @@ KINDS = {
     "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
     "partition_cache": "str or path, optional",
     "nullspace": '"constant", array of shape (n,) or (n, k), or path of a file, optional',
+    "near_nullspace": "array, shape (n, k), or path of a file, optional",
+    "coordinates": "array, shape (nodes, 2) or (nodes, 3), or path of a file, optional",
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
@@ -118,7 +120,8 @@ MEANINGS = {
     "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
         steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
         ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), one cycle of algebraic
-        multigrid ("amg", on the CPU, with the method cg), or none. Block_jacobi, fsai and amg
+        multigrid ("amg", on the CPU, with the method cg), or none; "auto" takes amg where that is
+        expected to be sooner than jacobi, and says why in `Result.why`. Block_jacobi, fsai and amg
         are computed when the matrix is set up.""",
     "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
         A², without what is small (2): fewer iterations, each of which costs more.""",
@@ -129,6 +132,15 @@ MEANINGS = {
         such as the rigid body modes of a body without supports. b and x are projected onto what is
         orthogonal to it: x has no part in it, and `Result.outside` tells how much of b no x can
         give.""",
+    "near_nullspace": """amg: up to 6 vectors that A nearly maps to 0, which coarse levels then
+        represent, such as the rigid body modes of an elastic body. Default: the constant, or the
+        translations where rows are 2 or 3 unknowns of a node.""",
+    "coordinates": """amg: where the nodes of an elastic body are, in the order of their unknowns,
+        of which each node has as many as it has coordinates; its rigid body modes are then what
+        coarse levels represent.""",
+    "unknowns": """amg: how the unknowns of a node are numbered: one after the other ("by node"), or
+        the first ones of all nodes first ("by component"). Auto: by node, where rows come in twos
+        or threes with the same columns.""",
     "time_limit": "Seconds after which to stop with what has been reached; default none.",
     "wait_limit": """Seconds that a block may wait for another before all is given up with a
         diagnosis (WaitTimeoutError).""",

@@ -115,7 +115,7 @@ METHOD = Option(
 PC = Option(
     "pc", "choice", "jacobi", "Preconditioner.",
     "preconditioner ([which when](methods.md#preconditioners))",
-    choices=("jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
+    choices=("auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
     noun="preconditioner pc",
 )  # fmt: skip
 PC_LEVEL = Option(
@@ -134,6 +134,27 @@ NULLSPACE = Option(
     "null space of a [singular A](accuracy.md#singular-systems): constants, or the vectors of a "
     "file (`.npy` of shape (n, k), or one vector as `--rhs` takes it)",
     choices=("constant",), form="FILE", otherwise="A is regular", metavar="constant|FILE",
+)  # fmt: skip
+NEAR_NULLSPACE = Option(
+    "near_nullspace", "text", None,
+    "amg: a file of vectors that A nearly maps to 0.",
+    "amg: up to 6 vectors that A nearly maps to 0, for [several unknowns a "
+    "node](methods.md#multigrid) (`.npy` of shape (n, k), or text)",
+    form="FILE", otherwise="the constant, or translations", metavar="FILE",
+)  # fmt: skip
+COORDINATES = Option(
+    "coordinates", "text", None,
+    "amg: a file of the coordinates of the nodes of an elastic body.",
+    "amg: coordinates of the nodes of an [elastic body](methods.md#multigrid), 2 or 3 a node "
+    "(`.npy` of shape (nodes, 2) or (nodes, 3), or text with a node a line)",
+    form="FILE", otherwise="none", metavar="FILE",
+)  # fmt: skip
+UNKNOWNS = Option(
+    "unknowns", "choice", "auto",
+    "amg: how unknowns of a node are numbered: one after the other, or component by component.",
+    "amg: how the unknowns of a node are numbered: one after the other (`by node`), or all nodes' "
+    "first ones first (`by component`); `auto`: by node, if rows come in twos or threes",
+    choices=("auto", "by node", "by component"),
 )  # fmt: skip
 SOLVES = Option(
     "solves", "count", 1,
@@ -204,6 +225,7 @@ REORDER = Option(
 )  # fmt: skip
 SOLVE = (
     *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK, NULLSPACE),
+    *(NEAR_NULLSPACE, COORDINATES, UNKNOWNS),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),
     *(INPUT, WAIT_LIMIT),

@@ -30,11 +30,31 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
+// Vectors of shape (rows, modes), and the node of each row, if rows are not nodes.
+std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& tuning) {
+  using Modes = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  if (!tuning.contains("near_nullspace")) return nullptr;
+  const auto vectors = nb::cast<Modes>(tuning["near_nullspace"]);
+  auto near = std::make_shared<multigrid::NearNullSpace>();
+  near->modes = static_cast<std::int32_t>(vectors.shape(1));
+  near->vectors.assign(vectors.data(), vectors.data() + vectors.size());
+  require(near->modes >= 1 && near->modes <= multigrid::kMostModes,
+          "near_nullspace has 1 to 6 vectors");
+  if (tuning.contains("node")) {
+    const auto node = span_of(nb::cast<Rows>(tuning["node"]));
+    near->node.assign(node.begin(), node.end());
+    near->nodes = node.empty() ? 0 : *std::ranges::max_element(node) + 1;
+    require(node.size() == vectors.shape(0), "node has one number for each row");
+  }
+  return near;
+}
+
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress",
-                         "cut", "layout", "inspect", "nvshmem_library", "nvshmem_kernels",
-                         "several_machines", "node_size", "pc", "pc_level", "pc_block"});
+  require_known(tuning,
+                {"threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut",
+                 "layout", "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines",
+                 "node_size", "pc", "pc_level", "pc_block", "near_nullspace", "node"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -58,6 +78,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
     spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
     spec.factors.level = option(tuning, "pc_level", spec.factors.level);
     spec.factors.block = option(tuning, "pc_block", spec.factors.block);
+    spec.factors.near = near_null_space(tuning);
   }
   return spec;
 }

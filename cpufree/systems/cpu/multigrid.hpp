@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "cpufree/engines/cpu_threads/memory.hpp"
@@ -19,14 +20,22 @@ class CpuMultigrid {
   using Single = typename Matrix::Single;
 
  public:
-  // Lays a hierarchy out beside A, level 0 of which has its plan and its blocks, and empties it.
-  CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own, LevelPlan first);
+  using SharesOfA = std::vector<std::span<const CpuShare<T>>>;  // of each PE
+  // Lays a hierarchy out beside A, level 0 of which has its plan, its blocks and the patterns of
+  // its shares, and empties it.
+  CpuMultigrid(multigrid::Hierarchy hierarchy, const OwnPes& own, LevelPlan first,
+               const SharesOfA& of_a);
 
   const LevelsExtent& extent() const { return extent_; }
   const std::vector<LevelReport>& reports() const { return reports_; }
   const std::string& why() const { return why_; }
 
-  // Points the arguments of all PEs at the heaps. Once.
+  // Decisions of the set-up, for another one; they are gone then.
+  std::vector<multigrid::Coarsening> take_coarsenings() { return std::move(coarsenings_); }
+  // Takes the numbers of a hierarchy that was made with these. False: it has other patterns.
+  bool rewrite(multigrid::Hierarchy hierarchy, const SharesOfA& of_a);
+
+  // Points the arguments of all PEs at the heaps; after `rewrite` again.
   void show(const Heap<T>& heap, const CpuHeaps& heaps, const OwnPes& own);
   const CycleArgs<Matrix>* args(std::size_t pe) const { return &args_[pe]; }
 
@@ -52,7 +61,10 @@ class CpuMultigrid {
     bool solves = false;
   };
 
-  void add_level(LevelPlan& plan);
+  void add_level(LevelPlan& plan, const SharesOfA& of_a = {});
+  bool same_patterns(const multigrid::Hierarchy& hierarchy) const;
+  void finish(multigrid::Hierarchy hierarchy);
+  void fill_first_level(const std::vector<double>& scale, const SharesOfA& of_a);
   void add_transfers(TransferPlan plan, std::size_t level, bool gathers);
   CycleLevel<Single> arguments(Level& level, Part& part, const LevelHeap& heap, std::byte* base);
   static CycleGather gathering(Part& part, const Heap<T>& heap, std::byte* base);
@@ -62,6 +74,7 @@ class CpuMultigrid {
   std::size_t gathered_ = 0;  // Hierarchy::gathered
   std::vector<LevelReport> reports_;
   std::string why_;
+  std::vector<multigrid::Coarsening> coarsenings_;
   std::vector<std::vector<T>> scale_;                   // of each PE
   std::vector<std::vector<CycleLevel<Single>>> of_pe_;  // [pe][level]
   std::vector<CycleArgs<Matrix>> args_;

@@ -19,29 +19,49 @@ struct CpuShare {
   std::int64_t boundary_slice = 0;
 
   // Slices of the rows that the plan has.
-  void make(const LocalSystem<T>& local) {
-    append_slices(local, plan.interior, slices);
-    boundary_slice = static_cast<std::int64_t>(slices.slice_ptr.size()) - 1;
-    append_slices(local, plan.boundary, slices);
+  void make(const LocalSystem<T>& local, Indices indices = Indices::wide) {
+    append_slices(local, plan.interior, slices, indices);
+    boundary_slice = static_cast<std::int64_t>(slices.pattern->slices());
+    append_slices(local, plan.boundary, slices, indices);
   }
-  double bytes() const {
-    return static_cast<double>(slices.val.size() * sizeof(T) +
-                               (slices.base.size() + slices.gather.size()) * sizeof(std::int32_t) +
-                               slices.slice_ptr.size() * sizeof(std::int64_t));
+  // A matrix with the same pattern, in the memory of that. f(row, column, value): its entries.
+  template <class U, class F>
+  CpuShare<U> with_values(F&& f) const {
+    CpuShare<U> made;
+    made.plan = plan;
+    made.boundary_slice = boundary_slice;
+    made.slices.pattern = slices.pattern;
+    made.slices.val.assign(slices.val.size(), U{0});
+    std::size_t slice = 0;
+    for (const RowRange range : {plan.interior, plan.boundary})
+      for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice)
+        each_entry(slices, slice, [&](int l, std::int32_t column, std::size_t place) {
+          made.slices.val[place] = static_cast<U>(f(first + l, column, slices.val[place]));
+        });
+    return made;
   }
-  Matrix matrix() const {
-    return {slices.slice_ptr.data(), slices.base.data(), slices.gather.data(), slices.val.data()};
+  double value_bytes() const { return static_cast<double>(slices.val.size() * sizeof(T)); }
+  double bytes() const { return value_bytes() + slices.pattern->bytes(); }
+  // M: Matrix, or that with narrow indices.
+  template <class M = Matrix>
+  M matrix() const {
+    return slices.template view<M>();
   }
-  typename Matrix::Rows interior() const { return {plan.interior.begin, plan.interior.end, 0}; }
-  typename Matrix::Rows boundary() const {
+  template <class M = Matrix>
+  typename M::Rows interior() const {
+    return {plan.interior.begin, plan.interior.end, 0};
+  }
+  template <class M = Matrix>
+  typename M::Rows boundary() const {
     return {plan.boundary.begin, plan.boundary.end, boundary_slice};
   }
   // As kernels see it. `flags`: the arrival board of the PE. `first_boundary`: of its rows.
-  BlockShare<Matrix> view(Flag* flags, std::int32_t first_boundary) const {
-    BlockShare<Matrix> view;
-    view.matrix = matrix();
-    view.interior = interior();
-    view.boundary = boundary();
+  template <class M = Matrix>
+  BlockShare<M> view(Flag* flags, std::int32_t first_boundary) const {
+    BlockShare<M> view;
+    view.matrix = matrix<M>();
+    view.interior = interior<M>();
+    view.boundary = boundary<M>();
     view.board.flags = flags;
     view.board.notify = plan.notify.data();
     view.board.await = plan.await.data();

@@ -14,10 +14,6 @@ namespace cpufree {
 
 namespace {
 
-// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
-// that this costs what it saves in waiting for more.
-constexpr std::int32_t kGathered = 1000;
-
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
 }  // namespace
@@ -53,10 +49,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (team_) gathering_.emplace(team_, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (factor_spec_.multigrid()) {
-    if (nodes_.count() > 1)
-      throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
-    hierarchy =
-        hierarchy_of(matrix, plan, spec.factors.gathered >= 0 ? spec.factors.gathered : kGathered);
+    hierarchy = make_hierarchy(matrix, plan);
     timer_.lap("multigrid");
   }
   keep_own(plan, own_);
@@ -78,16 +71,13 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   const auto peers = peers_of(team_.get(), spec.pes);
   const Shares shares = shares_of(plan, *peers);
   Extent extent = extent_of(shares);
+  const std::size_t longest = extent.rows_and_ghosts;
   packets_ = use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets_);
   report_.nodes = nodes_.count();
   // Padded entries of a slice read the column after the one before them, whoever owns that: times
   // zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
-  if (hierarchy) {
-    lay_out_multigrid(*std::move(hierarchy), plan, plans, extent.rows_and_ghosts);
-    timer_.lap("multigrid");
-  }
   if (packets_) {
     const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
     for (std::size_t k = 0; k < pes_.size(); ++k)
@@ -98,6 +88,10 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   timer_.lap("blocks");
   build_shares(plan, std::move(plans));
   timer_.lap("layout");
+  if (hierarchy) {
+    lay_out_multigrid(*std::move(hierarchy), plan, longest);
+    timer_.lap("multigrid");
+  }
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   if (factor_spec_.any()) timer_.lap("factors");
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {

@@ -84,8 +84,10 @@ class CpuSystem final : public System<T> {
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
+  multigrid::Hierarchy make_hierarchy(const CsrView<T>& matrix, const HaloPlan<T>& plan);
+  bool update_multigrid(const CsrView<T>& matrix);
+  std::vector<std::span<const Share>> shares_of_pes() const;
   void lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-                         const std::vector<std::vector<BlockPlan>>& blocks,
                          std::size_t rows_and_ghosts);
   double rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
   CpuKernel<T> kernel_for(const SolveSpec& spec) const;
@@ -133,6 +135,7 @@ class CpuSystem final : public System<T> {
   std::unique_ptr<CpuHeaps> heaps_;
   ColumnsMemory columns_;
   std::unique_ptr<CpuMultigrid<T>> multigrid_;  // none: it is not asked for
+  std::vector<std::int32_t> row_owner_;         // with it: the PE of each row of the matrix
 };
 
 }  // namespace cpufree

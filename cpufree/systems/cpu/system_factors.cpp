@@ -7,6 +7,18 @@
 
 namespace cpufree {
 
+namespace {
+// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
+// that this costs what it saves in waiting for more.
+constexpr std::int32_t kGathered = 1000;
+
+multigrid::Options options_of(const FactorSpec& spec) {
+  multigrid::Options options;
+  options.gathered = spec.gathered >= 0 ? spec.gathered : kGathered;
+  return options;
+}
+}  // namespace
+
 // Made anew from the rows of each PE of this process: own(k).
 template <class T>
 void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) {
@@ -55,12 +67,52 @@ void CpuSystem<T>::show_factors() {
   }
 }
 
+// `plan` has all PEs. Every process makes the same hierarchy.
+template <class T>
+multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
+                                                  const HaloPlan<T>& plan) {
+  if (nodes_.count() > 1)
+    throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
+  row_owner_.resize(at(matrix.n));
+  std::vector<std::int32_t> order;
+  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
+    for (const std::int32_t row : plan.local[pe].global_row) {
+      row_owner_[at(row)] = static_cast<std::int32_t>(pe);
+      order.push_back(row);
+    }
+  return multigrid::make_hierarchy(matrix, row_owner_, order, options_of(factor_spec_),
+                                   factor_spec_.near.get());
+}
+
+// New numbers for multigrid, once those of the matrix have been written. False: they have other
+// patterns.
+template <class T>
+bool CpuSystem<T>::update_multigrid(const CsrView<T>& matrix) {
+  auto hierarchy = multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
+                                               options_of(factor_spec_), factor_spec_.near.get());
+  if (!multigrid_->rewrite(std::move(hierarchy), shares_of_pes())) return false;
+  multigrid_->show(heap_, *heaps_, own_);
+  return true;
+}
+
+template <class T>
+auto CpuSystem<T>::shares_of_pes() const -> std::vector<std::span<const Share>> {
+  std::vector<std::span<const Share>> shares;
+  for (const Pe& pe : pes_) shares.emplace_back(pe.shares);
+  return shares;
+}
+
+// Once the PEs have their shares of the matrix.
 template <class T>
 void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
-                                     const std::vector<std::vector<BlockPlan>>& blocks,
                                      std::size_t rows_and_ghosts) {
-  LevelPlan first = plan_of_first_level(hierarchy, plan, blocks, rows_and_ghosts);
-  multigrid_ = std::make_unique<CpuMultigrid<T>>(std::move(hierarchy), own_, std::move(first));
+  BlockPlans blocks(pes_.size());
+  for (std::size_t k = 0; k < pes_.size(); ++k)
+    for (const Share& share : pes_[k].shares) blocks[k].push_back(share.plan);
+  LevelPlan first =
+      plan_of_first_level(hierarchy, plan, std::move(blocks), rows_and_ghosts, Entries::left_out);
+  multigrid_ = std::make_unique<CpuMultigrid<T>>(std::move(hierarchy), own_, std::move(first),
+                                                 shares_of_pes());
   report_.levels = multigrid_->reports();
   if (team_)
     for (LevelReport& level : report_.levels)
@@ -68,9 +120,12 @@ void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloP
   report_.coarsest_why = multigrid_->why();
 }
 
-#define CPUFREE_MULTIGRID(T)                                                                \
-  template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&,   \
-                                                const std::vector<std::vector<BlockPlan>>&, \
+#define CPUFREE_MULTIGRID(T)                                                              \
+  template multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>&,           \
+                                                             const HaloPlan<T>&);         \
+  template bool CpuSystem<T>::update_multigrid(const CsrView<T>&);                        \
+  template std::vector<std::span<const CpuShare<T>>> CpuSystem<T>::shares_of_pes() const; \
+  template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&, \
                                                 std::size_t);
 CPUFREE_MULTIGRID(float)
 CPUFREE_MULTIGRID(double)

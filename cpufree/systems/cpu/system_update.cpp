@@ -22,10 +22,10 @@ double CpuSystem<T>::rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) con
       std::array<RowSize, at(kWidth)> sizes{};
       for (std::int32_t l = 0; l < rows; ++l)
         values[at(l)] = {matrix, local.global_row[at(first + l)]};
-      rewrite_slice(share.slices, slice, [&](int l, std::int32_t column) {
+      each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
         const T value = values[at(l)].at_column(local.name_of(column));
         sizes[at(l)].add(static_cast<double>(value), column == first + l);
-        return value;
+        share.slices.val[place] = value;
       });
       for (std::int32_t l = 0; l < rows; ++l) {
         inverse[first + l] = static_cast<T>(sizes[at(l)].inverse());
@@ -42,7 +42,6 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   require_update(matrix, rows_, report_);
-  if (multigrid_) return false;  // its pattern may change with the values
   usable_ = false;
   std::vector<double> bounds(pes_.size() * at(blocks_), 0.0);
   in_parallel(static_cast<int>(bounds.size()), [&](int k) {
@@ -53,6 +52,7 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   if (team_) lambda_bound_ = most(*team_, "bound of the spectrum", lambda_bound_);
   make_factors([&](std::size_t k) { return own_rows_of(matrix, pes_[k].local.global_row); });
   show_factors();
+  if (multigrid_ && !update_multigrid(matrix)) return false;
   usable_ = true;
   return true;
 }

@@ -70,8 +70,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (spec.team) gathering_.emplace(spec.team, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (spec.factors.multigrid()) {
-    hierarchy =
-        hierarchy_of(matrix, plan, spec.factors.gathered >= 0 ? spec.factors.gathered : kGathered);
+    hierarchy = hierarchy_of(matrix, plan, spec.factors, kGathered);
     timer_.lap("multigrid");
   }
   keep_own(plan, place_.own);

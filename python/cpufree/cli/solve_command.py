@@ -66,6 +66,7 @@ EPILOG = f"""
 SETUP = (
     *("gpus", "pes", "blocks", "partition_cache", "reorder"),
     *("pc", "pc_level", "pc_block", "nullspace"),
+    *("near_nullspace", "coordinates", "unknowns"),
 )
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
         spheres_hex,
     )
     from cpufree.generate.networks import delaunay3d, powergrid, social
-    from cpufree.generate.registry import describe, from_spec, generate, names, row_source
+    from cpufree.generate.registry import (
+        describe,
+        from_spec,
+        generate,
+        names,
+        row_source,
+        with_coordinates,
+    )
     from cpufree.generate.scalar_fem import stochflow3d, thermal2d
     from cpufree.generate.spec import format_spec, parse_spec
     from cpufree.generate.stencils import (
@@ -76,11 +83,14 @@ __all__ = [
     "suite",
     "suite_names",
     "thermal2d",
+    "with_coordinates",
 ]
 
 # Modules of names that are no generators; those of the others are in the registry.
 _HOMES = {
-    **dict.fromkeys(("describe", "from_spec", "generate", "names", "row_source"), "registry"),
+    **dict.fromkeys(
+        ("describe", "from_spec", "generate", "names", "row_source", "with_coordinates"), "registry"
+    ),
     **dict.fromkeys(("format_spec", "parse_spec"), "spec"),
     **dict.fromkeys(("SuiteEntry", "suite", "suite_names"), "suites"),
 }

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import InvalidInputError
+from cpufree.generate.positions import positions
 from cpufree.generate.spec import format_spec, parse_spec
 
 if TYPE_CHECKING:
@@ -76,6 +77,28 @@ def generate(name: str, **params: object) -> sp.csr_array:
     _check_names(name, params)
     matrix: sp.csr_array = function(**params)
     return matrix
+
+
+def with_coordinates(name: str, **params: object) -> tuple[sp.csr_array, Any]:
+    """The matrix of a generator, and where its nodes are.
+
+    Returns:
+        The matrix, and coordinates of its nodes in the order of their unknowns, shape (nodes, 3):
+        what `Solver` takes as `coordinates`.
+
+    Raises InvalidInputError as generate() does, and for a generator that is none of elastic bodies
+    of voxels.
+
+    >>> A, points = with_coordinates("plate_hex", ex=8, ey=6, holes=0)
+    >>> A.shape[0] == points.size
+    True
+    """
+    with positions() as kept:
+        matrix = generate(name, **params)
+    if not kept:
+        bodies = ", ".join(key for key, module in _MODULES.items() if module == "hex_elasticity")
+        raise InvalidInputError(f"{name} tells no coordinates; these generators do: {bodies}")
+    return matrix, kept[-1]
 
 
 def _check_names(name: str, params: Iterable[str]) -> None:

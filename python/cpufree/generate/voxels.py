@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cpufree.errors import InvalidInputError
 from cpufree.generate.graph import BoolArray, FloatArray, canonical
 from cpufree.generate.hexahedra import CORNERS, hex8_stiffness, hexahedra_stiffness, jittered_nodes
+from cpufree.generate.positions import keep
 
 IntArray64 = NDArray[np.int64]
 
@@ -121,6 +122,8 @@ def voxel_elasticity(
         seed: of the jitter.
     """
     nodes = VoxelNodes(young, fixed, keep_fixed=penalty is not None)
+    there = nodes.number >= 0
+    keep(lambda: jittered_nodes(fixed.shape, spacing, jitter, seed)[there])
     starts = np.concatenate([[0], np.cumsum(nodes.coupled.sum(axis=1))]).astype(np.int64)
     if jitter == 0:
         blocks = _equal_voxels(nodes, starts, hex8_stiffness(poisson_ratio, spacing))

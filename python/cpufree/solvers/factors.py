@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cpufree import options as schema
 from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.solvers.amg_gain import amg_is_sooner
+from cpufree.solvers.forecast import Goal
+from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
 SET_UP = ("block_jacobi", "fsai", "amg")
@@ -27,8 +31,15 @@ class PreconditionerChoice:
     pc: str = "jacobi"
     level: int = 1
     block: int | str = "auto"
+    modes: ModesGiven = field(default_factory=ModesGiven)
+    goal: Goal = field(default_factory=Goal)
 
     def __post_init__(self) -> None:
+        if self.pc not in ("amg", "auto") and not self.modes.nothing:
+            raise InvalidInputError(
+                "near_nullspace, coordinates and unknowns are for pc='amg': leave them out, or "
+                "name it"
+            )
         choices.valid(schema.PC, self.pc)
         choices.valid(schema.PC_LEVEL, self.level)
         choices.valid(schema.PC_BLOCK, self.block)
@@ -36,22 +47,67 @@ class PreconditionerChoice:
     @property
     def tuning(self) -> dict[str, Any]:
         """What the core is to set up; nothing for preconditioners that need none."""
+        if self.pc == "auto":
+            return {"pc": "auto", "modes": self.modes, "goal": self.goal}
         if self.pc not in SET_UP:
             return {}
         block = 0 if self.block == "auto" else int(self.block)
-        return {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
+        tuning = {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
+        return {**tuning, "modes": self.modes} if self.pc == "amg" else tuning
 
-    def of_solve(self, pc: str | None) -> str:
-        """Return the preconditioner of a solve, which may be another one that needs no set-up."""
-        if pc is None:
-            return self.pc
-        choices.valid(schema.PC, pc)
-        if pc in SET_UP and pc != self.pc:
+    def of_solve(self, pc: str | None, plan: Mapping[str, Any]) -> str:
+        """Return the preconditioner of a solve, which may be another one that needs no set-up.
+
+        `plan`: of the layout, which tells what auto has been.
+        """
+        pc = self.pc if pc is None else choices.valid(schema.PC, pc)
+        if pc == "auto":
+            return "amg" if plan.get("levels") else "jacobi"
+        if pc == self.pc:
+            return pc
+        if pc in SET_UP and not (self.pc == "auto" and pc == "amg" and plan.get("levels")):
             raise InvalidInputError(
                 f"the preconditioner {pc} is set up along with the matrix: name it there, as in "
                 f"Solver(A, pc={pc!r})"
             )
         return pc
+
+
+def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is to be set up in a form that processes can compare."""
+    told = {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
+    return {k: repr(v) if isinstance(v, Goal) else v for k, v in told.items()}
+
+
+def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the core is to set up where auto is no multigrid."""
+    made = {k: v for k, v in tuning.items() if k not in ("modes", "goal")}
+    if made.get("pc") == "auto":
+        del made["pc"]
+    return made
+
+
+def set_up_of(
+    tuning: Mapping[str, Any], A: CsrMatrix, engine: str
+) -> tuple[dict[str, Any], Modes | None, list[str]]:
+    """Return what the core is to set up of A, what its levels represent, and why."""
+    made = without_multigrid(tuning)
+    why = []
+    modes = tuning["modes"].of(A) if "modes" in tuning else None
+    if tuning.get("pc") == "auto":
+        count = 1 if modes is None else modes.vectors.shape[1]
+        multigrid, reason = amg_is_sooner(A, tuning["goal"], engine, count)
+        why.append(reason)
+        if multigrid:
+            made["pc"] = "amg"
+    if made.get("pc") != "amg":
+        return made, None, why
+    if modes is not None:
+        why.append(f"amg represents {modes.why}")
+        made["near_nullspace"] = modes.vectors
+        if modes.node is not None:
+            made["node"] = modes.node
+    return made, modes, why
 
 
 HIERARCHY_BYTES = 120.0

@@ -22,7 +22,7 @@ from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers.factors import SET_UP
+from cpufree.solvers.factors import SET_UP, without_multigrid
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
@@ -61,7 +61,7 @@ def lay_out_on_gpu(
     if isinstance(where, str):
         return where
     laps.lap("place")
-    tuning = {**where.tuning, "inspect": context.options.check}
+    tuning = {**without_multigrid(where.tuning), "inspect": context.options.check}
     system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
     sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
     layout = layout_of(system, where, sharing, [], laps)

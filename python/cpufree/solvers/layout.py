@@ -23,7 +23,8 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.factors import factor_facts, factor_warnings, require_room
+from cpufree.solvers.factors import factor_facts, factor_warnings, require_room, set_up_of
+from cpufree.solvers.near_nullspace import Modes
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 
@@ -126,7 +127,7 @@ def lay_out(
         The layout; with `inspect`, perhaps one that says why it was refused.
     """
     matrix = prepared.matrix
-    tuning = dict(placement.tuning)
+    tuning, modes, said = set_up_of(placement.tuning, matrix, placement.engine)
     if inspect:
         tuning["inspect"] = True
     require_room(tuning, matrix.nnz)
@@ -135,6 +136,7 @@ def lay_out(
         if not isinstance(sharing, Sharing):
             sharing = sharing()
             laps.lap("partition")
+        sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
         system = load_for(placement.engine).System(
             matrix.indptr,
             matrix.indices,
@@ -218,6 +220,15 @@ class Sharing:
         part, why, warnings = share(A, pes, method, gain, cache)
         ordering = choose_order(A, part, reorder, gain)
         return cls(part, ordering.order, [*why, ordering.why], warnings)
+
+    def with_whole_nodes(self, modes: Modes | None) -> Sharing:
+        """Return the same with all rows of a node on one PE."""
+        if modes is None or self.part is None or modes.node is None:
+            return self
+        first = np.empty(int(modes.node.max(initial=0)) + 1, np.intp)
+        rows = np.arange(len(modes.node))[::-1]
+        first[modes.node[rows]] = rows  # the last one that is written is the first row
+        return replace(self, part=self.part[first[modes.node]])
 
     def keeps_rows_in_order(self) -> bool:
         """Return whether PEs have consecutive rows, in the order of the matrix."""

@@ -27,6 +27,11 @@ from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
 from cpufree.solvers.work import LEAST_NONZEROS, SYSTEM
 from cpufree.text import counted
 
+REUSE = ("auto", "pattern", "none")
+"""Whether an update keeps the aggregates of multigrid."""
+MOST_MORE = 1.5
+"""Iterations over those of the first solve, from which "auto" has aggregates made anew."""
+
 
 class MatrixOnPes:
     """A matrix that has been laid out on its PEs, until it is freed.
@@ -57,6 +62,7 @@ class MatrixOnPes:
         self._context = SetupContext.of(options, laps)
         self.past: list[int] = []
         """Iterations of the solves until now that reached their tolerance."""
+        self._with_amg: list[tuple[int, float]] = []  # and rtol, since aggregates were made
         with self.working(), says_what_compiles():
             made = set_up(A, self._context, laps)
         self.shape, self.dtype, self._pattern = made.shape, made.dtype, made.pattern
@@ -126,8 +132,11 @@ class MatrixOnPes:
             self._tell("set up on a GPU too, where b lies", self._gpu_layout)
         return self._gpu_layout
 
-    def replace(self, A: Any) -> None:
-        """Take new values. After an error, `values_lost` tells whether the old ones are gone."""
+    def replace(self, A: Any, reuse: str = "auto") -> None:
+        """Take new values. After an error, `values_lost` tells whether the old ones are gone.
+
+        `reuse`: of REUSE, whether the aggregates of multigrid are kept.
+        """
         laps = Laps()
         self.layout.opened()
         if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
@@ -142,7 +151,8 @@ class MatrixOnPes:
             laps.lap("agree")
         notes = self._notes_on(prepared, laps)
         self._writing = True
-        layout = _with_warnings(self._laid_out_anew(prepared, laps), notes)
+        anew = reuse == "none" or (reuse == "auto" and self._aggregates_are_bad())
+        layout = _with_warnings(self._laid_out_anew(prepared, laps, anew), notes)
         self._take(layout, prepared, laps)
         self._writing = False
         log_times("update", self.setup_timings)
@@ -205,15 +215,33 @@ class MatrixOnPes:
             self.free()
         self.setup_timings = {"setup": laps.total(), **laps.named("setup")}
 
-    def _laid_out_anew(self, prepared: Prepared, laps: Laps) -> Layout:
+    def count_iterations(self, pc: str, iterations: int, rtol: float) -> None:
+        """Take note of a solve that has reached its tolerance."""
+        self.past.append(iterations)
+        if pc == "amg":
+            self._with_amg.append((iterations, rtol))
+
+    def _aggregates_are_bad(self) -> bool:
+        """Return whether solves take more iterations than with the values they were made for."""
+        if not self._with_amg:
+            return False
+        last, rtol = self._with_amg[-1]
+        first = next(count for count, of in self._with_amg if of == rtol)
+        return last > MOST_MORE * first
+
+    def _laid_out_anew(self, prepared: Prepared, laps: Laps, anew: bool = False) -> Layout:
         """Return the layout with other values; where they do not fit, another one.
+
+        `anew`: where multigrid is set up, no layout that there is will do.
 
         It is one of the same kind, unless engine and GPUs are left open and the iterations until
         now have another one give the answers sooner.
         """
-        layout = relaid(self.layout, prepared, laps)
+        keep = not (anew and self.layout.plan.get("levels"))
+        layout = relaid(self.layout, prepared, laps) if keep else None
         if layout is not None:
             return layout
+        self._with_amg = []
         placement, sharing = self.layout.placement, self.layout.sharing
         self.free()  # there may not be memory for both
         if placement.expected is not None and self.past:

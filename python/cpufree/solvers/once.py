@@ -20,6 +20,7 @@ from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.forecast import OneCall, goal_of
+from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
@@ -40,6 +41,9 @@ def solve(
     pc_level: int = 1,
     pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
+    near_nullspace: ModesLike = None,
+    coordinates: ModesLike = None,
+    unknowns: str = "auto",
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -61,9 +65,9 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, time_limit}
-    {wait_limit, progress, replace_every, chebyshev_degree, columns, engine, gpus, pes, blocks}
-    {partition, partition_cache, reorder, check}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, near_nullspace}
+    {coordinates, unknowns, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
+    {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check}
 
     Returns
     -------
@@ -108,6 +112,9 @@ def solve(
         pc_level=pc_level,
         pc_block=pc_block,
         nullspace=nullspace,
+        near_nullspace=near_nullspace,
+        coordinates=coordinates,
+        unknowns=unknowns,
         _call=OneCall(goal_of(b, rtol, maxiter), b),
     ) as solver:
         return solver.solve(

@@ -19,6 +19,7 @@ from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import agreement
+from cpufree.solvers.factors import without_multigrid
 from cpufree.solvers.layout import MatrixSetup, Sharing, balance_warning, layout_of
 from cpufree.solvers.preparation import converted, symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
@@ -124,7 +125,7 @@ def _make_system(plan: SlabPlan, where: Placement) -> System:
         where.blocks,
         where.engine,
         where.own_devices,
-        dict(where.tuning),
+        without_multigrid(where.tuning),
         where.team,
     )
     return system

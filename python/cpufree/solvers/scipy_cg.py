@@ -26,6 +26,7 @@ from cpufree.matrix.validate import check_spd_input
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.answer_check import check_answer
 from cpufree.solvers.columns import shape_of
+from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
@@ -52,6 +53,9 @@ def cg(
     pc_level: int = 1,
     pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
+    near_nullspace: ModesLike = None,
+    coordinates: ModesLike = None,
+    unknowns: str = "auto",
     pes: Count = "auto",
     blocks: Count = "auto",
     engine: Engine = "auto",
@@ -83,9 +87,10 @@ def cg(
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+    pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    {nullspace, pc_level, pc_block, method, engine, gpus, pes, blocks, partition, partition_cache}
+    {nullspace, near_nullspace, coordinates, unknowns, pc_level, pc_block, method, engine, gpus}
+    {pes, blocks, partition, partition_cache}
     {reorder, check, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
 
     Returns
@@ -143,6 +148,8 @@ def cg(
         "time_limit": time_limit,
         "wait_limit": wait_limit,
         "nullspace": nullspace,
+        "near_nullspace": near_nullspace,
+        "coordinates": coordinates,
     }
     require_one(b)
     host = host_reason(A, M, callback)
@@ -156,7 +163,7 @@ def cg(
         reject_extras(host, progress, extras)
         return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
     extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
-    extras |= {"pc_level": pc_level, "pc_block": pc_block}
+    extras |= {"pc_level": pc_level, "pc_block": pc_block, "unknowns": unknowns}
     extras |= {"replace_every": replace_every, "chebyshev_degree": chebyshev_degree}
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 

@@ -16,6 +16,7 @@ from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.laps import Laps
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
+from cpufree.solvers.factors import comparable
 from cpufree.solvers.forecast import OneCall
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.work import SYSTEM
@@ -57,7 +58,7 @@ class SetupContext:
         laps.lap("start")
         team = in_processes.team_for(named, asked)
         if team is not None:
-            team.agree("preconditioner", {"preconditioner": dict(asked.tuning)})
+            team.agree("preconditioner", {"preconditioner": comparable(asked.tuning)})
         laps.lap("join")
         with working(team):
             given = options.partition

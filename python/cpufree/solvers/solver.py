@@ -18,6 +18,7 @@ from cpufree.arguments import (
     Method,
     Order,
     Preconditioner,
+    Reuse,
     VectorLike,
 )
 from cpufree.calls import public
@@ -33,7 +34,8 @@ from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
-from cpufree.solvers.matrix_on_pes import MatrixOnPes
+from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
+from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
@@ -55,7 +57,8 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, pc_block, nullspace, solves, partition_cache}
+    {pc_level, pc_block, nullspace, near_nullspace, coordinates, unknowns, solves}
+    {partition_cache}
 
     Attributes
     ----------
@@ -112,13 +115,17 @@ class Solver:
         pc_level: int = 1,
         pc_block: Count = "auto",
         nullspace: NullSpaceLike = None,
+        near_nullspace: ModesLike = None,
+        coordinates: ModesLike = None,
+        unknowns: str = "auto",
         solves: int = 1,
         _call: OneCall | None = None,
     ) -> None:
-        self._pc = PreconditionerChoice(pc, pc_level, pc_block)
+        modes = ModesGiven(near_nullspace, coordinates, unknowns)
+        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
+        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.goal)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
-        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
         options = SetupOptions(
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace
         )
@@ -150,7 +157,7 @@ class Solver:
         return self._matrix.layout.device_names
 
     @public
-    def update(self, A: MatrixLike) -> None:
+    def update(self, A: MatrixLike, *, reuse: Reuse = "auto") -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
 
         Engine, GPUs, partition and order of rows are kept. Only where GPUs have to be set up anew,
@@ -164,6 +171,10 @@ class Solver:
             As `Solver` takes it, but not own rows, with the pattern of the first one: where an
             entry has become 0, the 0 is stored. It is checked if the first one was, solved in the
             same type, and copied.
+        reuse : {"auto", "pattern", "none"}, optional
+            amg: whether the aggregates of the levels, and with them all patterns, are kept, so that
+            numbers alone are computed anew ("pattern"), or all is made anew ("none"). Auto: they
+            are kept until a solve takes more than 1.5 times the iterations of the first one.
 
         Raises
         ------
@@ -187,7 +198,7 @@ class Solver:
         """
         with self._matrix.working(), self._lock:
             try:
-                self._matrix.replace(A)
+                self._matrix.replace(A, choices.one_of("reuse", reuse, REUSE))
             except BaseException as error:
                 if not self._matrix.values_lost(error):
                     raise
@@ -283,7 +294,7 @@ class Solver:
         Parameters
         ----------
         {b, x0, rtol, atol, maxiter, method}
-        pc : {"jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+        pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
             Preconditioner; default that of the Solver. Block_jacobi, fsai and amg only where the
             Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
@@ -325,7 +336,7 @@ class Solver:
             "atol": atol,
             "maxiter": maxiter,
             "method": method,
-            "pc": self._pc.of_solve(pc),
+            "pc": self._pc.of_solve(pc, self._matrix.layout.plan),
             "time_limit": time_limit,
             "wait_limit": wait_limit,
             "replace_every": replace_every,

@@ -88,7 +88,7 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
     if result.converged:
-        matrix.past.append(result.iterations)
+        matrix.count_iterations(result.pc, result.iterations, options["rtol"])
     return with_notes(result, b, vectors[0], matrix, layout, options, why)
 
 

@@ -143,8 +143,7 @@ TEST(cold_products_of_the_cpu_formats_have_all_digits) {
     rest = INFINITY;
     SlicedRows<double, 8> built;
     append_slices(local, {0, a.n()}, built);
-    const Sliced<double, 8> sliced{built.slice_ptr.data(), built.base.data(), built.gather.data(),
-                                   built.val.data()};
+    const auto sliced = built.view<Sliced<double, 8>>();
     sliced.multiply(port, {0, a.n(), 0}, ColdOperand{Operand<double>{x.data()}}, take);
     CHECK_NEAR(rest, 0.0, 1e-13 * std::abs(row.exact));
   }

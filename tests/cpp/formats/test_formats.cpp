@@ -20,11 +20,11 @@ LocalSystem<T> local_of(const Matrix<T>& a) {
 }
 
 template <class T>
-std::vector<T> sliced_product(const LocalSystem<T>& local, RowRange rows, const std::vector<T>& x) {
+std::vector<T> sliced_product(const LocalSystem<T>& local, RowRange rows, const std::vector<T>& x,
+                              Indices indices) {
   SlicedRows<T, 8> built;
-  append_slices(local, rows, built);
-  const Sliced<T, 8> format{built.slice_ptr.data(), built.base.data(), built.gather.data(),
-                            built.val.data()};
+  append_slices(local, rows, built, indices);
+  const auto format = built.template view<Sliced<T, 8, true>>();
   cpu_threads::Shared shared;
   cpu_threads::Port port(shared, 0, 0);
   std::vector<T> y(x.size(), T{-1});
@@ -36,12 +36,13 @@ std::vector<T> sliced_product(const LocalSystem<T>& local, RowRange rows, const 
 // Sums a row as the formats do: in the order of the columns, a fused step at a time or not, as the
 // compiler chose. Equal to rounding; bitwise where products are exact.
 template <class T>
-void check_product(const Matrix<T>& a, const std::vector<T>& x, double tolerance) {
+void check_product(const Matrix<T>& a, const std::vector<T>& x, double tolerance,
+                   Indices indices = Indices::wide) {
   const auto local = local_of(a);
   const std::vector<double> exact_x(x.begin(), x.end());
   const auto expected = reference::multiply(a.view(), exact_x);
   for (const RowRange rows : {RowRange{0, a.n()}, RowRange{a.n() / 3, a.n() / 3 + a.n() / 2}}) {
-    const auto y = sliced_product(local, rows, x);
+    const auto y = sliced_product(local, rows, x, indices);
     for (std::int32_t i = 0; i < a.n(); ++i) {
       const auto k = static_cast<std::size_t>(i);
       const bool inside = i >= rows.begin && i < rows.end;
@@ -77,15 +78,35 @@ TEST(slices_of_a_grid_hardly_gather) {
   const auto local = local_of(grid2d(64, 64));
   SlicedRows<double, 8> built;
   append_slices(local, {0, local.rows()}, built);
-  CHECK(built.gather.size() / 8 < built.base.size() / 50);
+  CHECK(built.pattern->gather.size() / 8 < built.pattern->real.size() / 50);
   CHECK(built.val.size() < local.val.size() * 115 / 100);
+}
+
+TEST(indices_take_16_bits_where_those_of_a_slice_are_near_one_another) {
+  const auto near = irregular(400, 5);
+  check_product(near, wave(400), 1e-11, Indices::narrow);
+  const auto local = local_of(near);
+  SlicedRows<double, 8> built;
+  append_slices(local, {0, local.rows()}, built, Indices::narrow);
+  CHECK(built.pattern->gather.empty() && !built.pattern->narrow.empty());
+  // Rows 0 to 7 read columns that are far apart.
+  constexpr std::int32_t n = 100000;
+  Entries e;
+  for (std::int32_t i = 0; i < n; ++i) e[{i, i}] = 2.0;
+  for (std::int32_t i = 0; i < 8; ++i) e[{i, 20 + 12000 * i}] = e[{20 + 12000 * i, i}] = 1.0;
+  check_product(from_entries<double>(n, e), integers<double>(n), 0.0, Indices::narrow);
+  const auto far = local_of(from_entries<double>(n, e));
+  SlicedRows<double, 8> wide;
+  append_slices(far, {0, 16}, wide, Indices::narrow);
+  CHECK_EQ(wide.pattern->origin[0], -1);
+  CHECK(wide.pattern->origin[1] >= 0);
 }
 
 TEST(slices_of_an_empty_range_are_none) {
   const auto local = local_of(grid2d(3, 3));
   SlicedRows<double, 8> built;
   append_slices(local, {4, 4}, built);
-  CHECK_EQ(built.slice_ptr.size(), std::size_t{1});
+  CHECK_EQ(built.pattern->slice_ptr.size(), std::size_t{1});
 }
 
 TEST(padding_of_boundary_slices_reads_no_ghost) {
@@ -94,16 +115,14 @@ TEST(padding_of_boundary_slices_reads_no_ghost) {
   for (const auto& local : plan.local) {
     SlicedRows<double, 8> built;
     append_slices(local, {local.interior, local.rows()}, built);
-    for (std::size_t c = 0; c < built.base.size(); ++c)
-      for (int l = 0; l < 8; ++l) {
-        const std::int32_t index = built.base[c] >= 0
-                                       ? built.base[c] + l
-                                       : built.gather[static_cast<std::size_t>(~built.base[c]) * 8 +
-                                                      static_cast<std::size_t>(l)];
-        const bool padded = built.val[c * 8 + static_cast<std::size_t>(l)] == 0.0;
-        CHECK(index >= 0 && index < local.rows() + local.ghosts);
-        if (padded) CHECK(index < local.rows());
-      }
+    const auto view = built.view<Sliced<double, 8>>();
+    for (std::size_t s = 0; s < built.pattern->slices(); ++s)
+      for (std::int64_t c = view.slice_ptr[s]; c < view.slice_ptr[s + 1]; ++c)
+        for (int l = 0; l < 8; ++l) {
+          const std::int32_t index = built.pattern->index<8>(s, c, l);
+          CHECK(index >= 0 && index < local.rows() + local.ghosts);
+          if (view.val[c * 8 + l] == 0.0) CHECK(index < local.rows());
+        }
   }
 }
 

@@ -50,6 +50,12 @@ double distance(const Sparse& a, const Sparse& b) {
   return most;
 }
 
+multigrid::Tentative tentative(const Vec& vector, const multigrid::Aggregates& aggregates) {
+  multigrid::NearNullSpace near;
+  near.vectors.assign(vector.begin(), vector.end());
+  return multigrid::tentative_prolongator(near, aggregates.of_row, aggregates.count);
+}
+
 // The hierarchy as the reference has it.
 struct Serial {
   explicit Serial(const multigrid::Hierarchy& h) : scale(h.scale) {
@@ -156,7 +162,8 @@ TEST(the_prolongator_is_that_of_the_reference) {
   for (std::size_t i = 0; i < constant.size(); ++i) constant[i] = 1.0 + 0.1 * double(i % 3);
   const auto made = multigrid::aggregate(multigrid::strong_graph(matrix, owner, strong), matrix);
   const auto diagonal = multigrid::filtered_diagonal(matrix, constant, strong);
-  const auto p = multigrid::smoothed_prolongator(matrix, made, constant, diagonal, strong, 1.9);
+  const auto t = tentative(constant, made);
+  const auto p = multigrid::smoothed_prolongator(matrix, t, 1.9, &strong, diagonal);
   const auto expected =
       reference::smoothed_prolongator(sparse(matrix), {made.of_row.begin(), made.of_row.end()},
                                       constant, 0.08, 1.9, multigrid::kLeastDiagonal);
@@ -184,8 +191,8 @@ TEST(the_prolongator_reproduces_the_constant_where_a_takes_it_to_zero) {
   const multigrid::Strength strong(matrix, 0.08);
   const auto made =
       multigrid::aggregate(multigrid::strong_graph(matrix, slabs(a.n(), 2), strong), matrix);
-  const auto p =
-      multigrid::smoothed_prolongator(matrix, made, ones, Vec(at(a.n()), 1.0), strong, 2.0);
+  const auto p = multigrid::smoothed_prolongator(matrix, tentative(ones, made), 2.0, &strong,
+                                                 Vec(at(a.n()), 1.0));
   const Vec found = reference::multiply(sparse(p), Vec(at(made.count), 1.0));
   const Vec image = reference::multiply(sparse(matrix), ones);
   for (std::size_t i = 0; i < found.size(); ++i)
@@ -203,8 +210,9 @@ TEST(the_filtered_diagonal_keeps_the_constant_and_a_part_of_itself) {
   const Vec image = reference::multiply(s, ones);
   for (std::size_t i = 0; i < s.size(); ++i) {
     double sum = diagonal[i];
-    for (const auto& [j, value] : s[i])
-      if (strong(static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), value)) sum += value;
+    const auto row = static_cast<std::int32_t>(i);
+    for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
+      if (strong(matrix, row, k)) sum += matrix.val[at(k)];
     CHECK(std::abs(sum - image[i]) < 1e-12);
   }
   const auto all = multigrid::filtered_diagonal(

@@ -1,0 +1,46 @@
+"""Whether multigrid is sooner at the answer than Jacobi's preconditioner, by counts alone.
+
+Iterations with Jacobi are those that parts of the matrix let expect (engines/expected.py), those
+with multigrid hardly depend on the system. Costs are in iterations with Jacobi, as measured on CPUs
+(docs/design/multigrid.md). No clock is read: the same input has the same answer.
+"""
+
+from __future__ import annotations
+
+from cpufree.engines.expected import by_parts
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.solvers.forecast import Goal
+from cpufree.text import number
+
+ENGINES = ("cpu_threads", "cpu_processes")
+"""Those whose costs are known here."""
+SETUP, OF_NODES = 700.0, 1400.0
+"""Of the set-up of multigrid; where nodes have several unknowns."""
+CYCLE = 10.0
+"""Of an iteration with multigrid."""
+ITERATIONS = 15.0
+"""With multigrid, to a residual of 1e-8."""
+SURE = 1.7
+"""So many times more iterations than that have to be expected: parts of grids, where multigrid is
+good, let expect 1.3 to 3.4 times as many as there are."""
+LEAST_ROWS = 2000
+"""Below, solves take less time than questions."""
+
+
+def amg_is_sooner(A: CsrMatrix, goal: Goal, engine: str, modes: int) -> tuple[bool, str]:
+    """Return whether multigrid is expected to be sooner for all solves, and why.
+
+    `modes`: how many vectors its levels represent.
+    """
+    if engine not in ENGINES:
+        return False, f"jacobi: what multigrid gains is not known on {engine}"
+    if A.shape[0] < LEAST_ROWS:
+        return False, f"jacobi: multigrid does not pay below {number(LEAST_ROWS)} rows"
+    expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
+    cost = SURE * ((SETUP if modes == 1 else OF_NODES) + CYCLE * ITERATIONS * goal.solves)
+    pays = expected.total > cost
+    return pays, (
+        f"{'amg' if pays else 'jacobi'}: {expected.told} with jacobi are expected "
+        f"({expected.why}), "
+        f"and amg pays from {number(round(cost))} on"
+    )
