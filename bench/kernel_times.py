@@ -28,6 +28,7 @@ from cpufree.host import processor_name, read_text  # noqa: E402
 METHODS = {"cg": "ConjugateGradient", "prcg": "PredictRecompute", "pipecg": "PipelinedCg"}
 PRECONDITIONERS = {
     "none": "Identity", "jacobi": "Jacobi", "chebyshev": "Chebyshev", "fsai": "Factored",
+    "amg": "Multigrid",
 }  # fmt: skip
 FORMATS = {
     "what occurs": "SlicesOf<5>",  # single columns, values as they are
@@ -37,6 +38,7 @@ FORMATS = {
 KERNELS = [
     *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS),
     ("cg", "jacobi", "what occurs"),
+    ("cg", "amg", "what occurs"),
     ("pipecg", "jacobi", "what occurs"),
     ("prcg", "jacobi", "on chip"),
     ("prcg", "jacobi", "any"),
@@ -48,6 +50,7 @@ def text_of(method: str, preconditioner: str, form: str) -> str:
     return f"""#include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/kernel.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 using namespace cpufree;
 extern "C" __global__ void __launch_bounds__(512, 1)
 run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,

@@ -23,6 +23,7 @@ ROOTS = (
     "cpufree/formats/layout/kernels.hpp",
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
+    "cpufree/multigrid/cycle.hpp",
     "cpufree/probes/kernel.hpp",
     "cpufree/probes/patterns.hpp",
     "cpufree/programs/grid_runtime.hpp",

@@ -45,13 +45,22 @@ inline constexpr SliceKinds kAllKinds = 127;
 
 // Which slices a kernel reads: a policy of the kernel. `on_chip`: simple shares (Simple) alone,
 // values as they are, that stay on chip with all operands but those of cold products, of blocks
-// whose halos are packets; lanes may share rows.
+// whose halos are packets. `shares_rows`: lanes may. `stores`: halos are stores, whatever a kernel
+// is given.
 template <SliceKinds kKinds>
 struct SlicesOf {
   static_assert((kKinds & (kSingles | kRuns)) != 0 &&
                 (kKinds & (kPlainValues | kCodedValues)) != 0);
   static constexpr SliceKinds kinds = kKinds;
   static constexpr bool on_chip = false;
+  static constexpr bool shares_rows = false;
+  static constexpr bool stores = false;
+};
+// The same where lanes may share rows of slices that are read where they are, and halos are stores.
+template <SliceKinds kKinds>
+struct SharedSlicesOf : SlicesOf<kKinds> {
+  static constexpr bool shares_rows = true;
+  static constexpr bool stores = true;
 };
 using AnySlices = SlicesOf<kAllKinds>;
 using SlicesWithoutRuns = SlicesOf<kAllKinds & ~(kRuns | kSimpleRuns)>;
@@ -60,6 +69,8 @@ struct SlicesOnChipOf {
   static_assert((kKinds & (kSimpleColumns | kSimpleRuns)) != 0);
   static constexpr SliceKinds kinds = kKinds;
   static constexpr bool on_chip = true;
+  static constexpr bool shares_rows = true;
+  static constexpr bool stores = false;
 };
 using SlicesOnChip = SlicesOnChipOf<kAllKinds>;
 

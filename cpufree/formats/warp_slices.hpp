@@ -17,7 +17,8 @@
 // neighbouring entries of a row at a time, whose columns, and so operands, lie side by side. A
 // slice then has 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane
 // k / 3 mod 2^s where rows come in runs, and what is said of a slice's rows below is said of its
-// lanes. Such slices come through rings, or stay on chip.
+// lanes. Such slices come through rings, or stay on chip, or are for kernels that say so
+// (SharedSlicesOf).
 //
 // Order of summation of a lane: its entries within the slice in the order of the columns, one after
 // the other; then its tail, entry k by lane k mod 32, lanes by halves. The lanes of a row are
@@ -93,6 +94,7 @@ CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::si
 template <class T>
 struct WarpSlices {
   using Value = T;
+  using Single = WarpSlices<float>;  // the same with values in single precision
   const std::byte* bytes = nullptr;
   const WarpSlice* slice = nullptr;
   const std::int64_t* tail_ptr = nullptr;
@@ -108,7 +110,7 @@ struct WarpSlices {
   // Calls f(row, lane) for all rows of the range, each from the thread that gets its product.
   template <class Format = AnySlices, class P, class F>
   CPUFREE_KERNEL_FN static void each(P& port, const Rows& rows, F&& f) {
-    if constexpr (!BulkPort<P> && !Format::on_chip) {
+    if constexpr (!BulkPort<P> && !Format::shares_rows) {
       for_each(port, rows.begin, rows.end, f);
     } else {
       each_thin(port, rows, f);
@@ -124,6 +126,8 @@ struct WarpSlices {
     static_assert(P::warp_width == kSliceRows, "a warp has a lane for each row of a slice");
     if constexpr (BulkPort<P>) return multiply_streamed<Format>(port, rows, x, f);
     if constexpr (Format::on_chip) return multiply_on_chip<Format::kinds>(port, rows, x, f);
+    if constexpr (!Format::on_chip && Format::shares_rows)
+      return multiply_shared<Format::kinds>(port, rows, x, f);
     const int lane = port.lane() % P::warp_width;
     const int warps = port.lanes() / P::warp_width;
     std::int32_t row = rows.begin + port.lane();
@@ -279,6 +283,19 @@ struct WarpSlices {
     each_turn<SumOf<T, X>>(port, rows, f,
                            [&](std::int32_t) { return next_slice<Format>(port, reader, lane, x); });
     reader.put_down();
+  }
+
+  // The rows of a range, which lanes may share, of slices that are where they are.
+  template <SliceKinds kKinds, class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_shared(P& port, const Rows& rows, X&& x, F&& f) const {
+    const int lane = port.lane() % P::warp_width;
+    if (!has_rows(port, rows)) return;
+    each_turn<SumOf<T, X>>(port, rows, f, [&](std::int32_t s) {
+      const SliceHead mine = slice[s];
+      SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
+      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+      return sum;
+    });
   }
 
   // The rows of a range, of a simple share on chip, values as they are.

@@ -12,7 +12,21 @@ namespace cpufree {
 // left out: flags are compared by >=.
 inline constexpr Epoch kCycleExchanges = 6;
 
-// A level as one thread has it: the verbs of a solve, for the level's matrix.
+// What happens to a row before a vector of the level is exchanged, and what is exchanged. d: the
+// vector exchanged before.
+enum class CycleStep : std::int32_t {
+  first,    // x = first r, of x                    the first of two steps of Chebyshev's iteration
+  again,    // x += first r, of what is added       the same, from an x
+  second,   // x += keep d + add r, of what is added
+  last,     // the same, of x
+  alone,    // the same, of nothing
+  left,     // r
+  correct,  // x += s, of s
+  turn      // -r, and r = 0
+};
+
+// A level as one thread has it. Steps and products are out of line, one copy of each for all levels
+// (apart.hpp says why).
 //
 // Exchanges are of the two scratch vectors in turn, six a cycle on a level in the middle:
 //
@@ -30,116 +44,156 @@ inline constexpr Epoch kCycleExchanges = 6;
 // level has two, or three with the same proofs, or four.
 template <Port P, class F>
 class OnLevel {
+  using Ctx = Context<P, F, LevelSlices>;
+  using V = BlockVectors<float>;
   using Share = BlockShare<F>;
 
  public:
-  using Ctx = Context<P, F>;
-  using V = BlockVectors<float>;
-  using Vector = typename Ctx::Vector;
-
   // `exchanges` of this cycle have been.
   CPUFREE_KERNEL_FN OnLevel(P& port, const CycleLevel<F>& level, Epoch cycle, Epoch exchanges)
-      : level_(level),
-        v(block_vectors(level.args, level.args.shares[port.block()], nullptr)),
-        c(port, level.args, level.args.shares[port.block()], v,
-          {cycle * kCycleExchanges + exchanges, 0, 0, static_cast<unsigned>(exchanges), false}) {}
+      : port_(port), level_(level), cycle_(cycle), exchanges_(exchanges) {}
+
+  // The private vectors r and x of my block.
+  CPUFREE_KERNEL_FN Private<float> r() const { return {level_.args.vectors.r + first_private()}; }
+  CPUFREE_KERNEL_FN Private<float> x() const { return {level_.args.vectors.x + first_private()}; }
 
   // Two steps of Chebyshev's iteration from x = 0. r: the right-hand side, then b - A x.
   CPUFREE_KERNEL_FN bool smooth_first() {
-    const auto d = c.exchange_scratch([&](Row i, int) { return v.x[i] = level_.first * v.r[i]; });
-    if (!subtract_product(d)) return false;
-    return subtract_product(c.exchange_scratch(second_step(d)));
+    return take(CycleStep::first) && subtract_product() && take(CycleStep::second) &&
+           subtract_product();
   }
   // Two more from x and r. What is left of r is of no use. `tell`: x is exchanged.
   CPUFREE_KERNEL_FN bool smooth_again(bool tell) {
-    const auto d = c.exchange_scratch([&](Row i, int) {
-      const float value = level_.first * v.r[i];
-      v.x[i] += value;
-      return value;
-    });
-    if (!subtract_product(d)) return false;
-    const auto step = second_step(d);
-    if (!tell) {
-      c.rows(step);
-      return true;
-    }
-    return c.await(c.exchange_scratch([&](Row i, int lane) {
-      step(i, lane);
-      return v.x[i];
-    }));
+    return take(CycleStep::again) && subtract_product() &&
+           take(tell ? CycleStep::last : CycleStep::alone, tell);
   }
   // r of the level below = R r.
-  CPUFREE_KERNEL_FN bool restrict_to(P& port, OnLevel& below, Epoch cycle) {
-    const auto r = c.exchange_scratch([&](Row i, int) { return v.r[i]; });
-    if (!c.await(r)) return false;
-    if (level_.gathering.all != nullptr) return gather(port, below, r, cycle);
-    transfer(port, level_.restriction[port.block()], below.share(port), r,
-             [&](Row i, float value) { below.v.r[i] = value; });
+  CPUFREE_KERNEL_FN bool restrict_to(const CycleLevel<F>& below) {
+    if (!take(CycleStep::left, true)) return false;
+    const TransferShare<F>& by = level_.restriction[port_.block()];
+    const float* const from = level_.args.vectors.scratch[(exchanges_ - 1) & 1U];
+    if (level_.gathering.all != nullptr) return gather(by, below, from);
+    const Share& rows = below.args.shares[port_.block()];
+    transfer(port_, by, from, below.args.vectors.r + rows.first_private, rows.interior_shift,
+             rows.boundary_shift);
     return true;
   }
   // x += P x of the level below, which has been exchanged; r = b - A x.
-  CPUFREE_KERNEL_FN bool prolongate_from(P& port, const OnLevel& below) {
-    transfer(port, level_.prolongation[port.block()], share(port), below.v.scratch[1],
-             [&](Row i, float value) { v.s[i] = value; });
-    return subtract_product(c.exchange_scratch([&](Row i, int) {
-      v.x[i] += v.s[i];
-      return v.s[i];
-    }));
+  CPUFREE_KERNEL_FN bool prolongate_from(const CycleLevel<F>& below) {
+    const Share& rows = level_.args.shares[port_.block()];
+    transfer(port_, level_.prolongation[port_.block()], below.args.vectors.scratch[1],
+             level_.args.vectors.s + first_private(), rows.interior_shift, rows.boundary_shift);
+    return take(CycleStep::correct) && subtract_product();
   }
   // x = the inverse times r, exchanged.
   CPUFREE_KERNEL_FN bool solve() {
-    const auto r = c.exchange_scratch([&](Row i, int) { return v.r[i]; });
-    if (!c.multiply(r, [&](Row i, int, float value) { v.x[i] = value; })) return false;
-    return c.await(c.exchange_scratch([&](Row i, int) { return v.x[i]; }));
+    return take(CycleStep::turn) && subtract_product() && take(CycleStep::left, true);
   }
 
  private:
+  P& port_;
   const CycleLevel<F>& level_;
+  Epoch cycle_;
+  Epoch exchanges_;
 
- public:
-  const V v;
-  Ctx c;
+  CPUFREE_KERNEL_FN std::int64_t first_private() const {
+    return level_.args.shares[port_.block()].first_private;
+  }
+  CPUFREE_KERNEL_FN typename Ctx::State state() const {
+    return {cycle_ * kCycleExchanges + exchanges_, 0, 0, static_cast<unsigned>(exchanges_), false};
+  }
+  CPUFREE_KERNEL_FN static V vectors_of(P& port, const CycleLevel<F>& level) {
+    return block_vectors(level.args, level.args.shares[port.block()], nullptr);
+  }
 
- private:
-  CPUFREE_KERNEL_FN const Share& share(P& port) const { return level_.args.shares[port.block()]; }
-  CPUFREE_KERNEL_FN auto second_step(const Vector& d) const {
-    return [this, d](Row i, int) {
-      const float value = level_.keep * d[i] + level_.add * v.r[i];
-      v.x[i] += value;
-      return value;
-    };
+  // `waits`: until what my block reads of the others has come.
+  CPUFREE_KERNEL_FN bool take(CycleStep step, bool waits = false) {
+    const bool here = take_apart(port_, level_, state(), step, waits);
+    if (step != CycleStep::alone) ++exchanges_;
+    return here;
   }
-  CPUFREE_KERNEL_FN bool subtract_product(const Vector& d) {
-    return c.multiply(d, [&](Row i, int, float ad) { v.r[i] -= ad; });
+  CPUFREE_COLD_FN static bool take_apart(P port, const CycleLevel<F>& level,
+                                         typename Ctx::State state, CycleStep step, bool waits) {
+    const V v = vectors_of(port, level);
+    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
+    const auto d = v.scratch[(state.scratch - 1) & 1U];
+    const auto value = [&](Row i, int) { return value_of(level, v, step, d, i); };
+    if (step == CycleStep::alone) {
+      c.rows(value);
+      return true;
+    }
+    const auto sent = c.exchange_scratch(value);
+    return !waits || c.await(sent);
   }
-  // The same where all PEs have the level below whole: r is all that they have of it.
-  CPUFREE_KERNEL_FN bool gather(P& port, OnLevel& below, const Vector& r, Epoch cycle) {
+  CPUFREE_KERNEL_FN static float value_of(const CycleLevel<F>& level, const V& v, CycleStep step,
+                                          const Ghosted<float>& d, Row i) {
+    const float r = v.r[i];
+    switch (step) {
+      case CycleStep::first:
+        return v.x[i] = level.first * r;
+      case CycleStep::left:
+        return r;
+      case CycleStep::turn:
+        v.r[i] = 0.0F;
+        return -r;
+      case CycleStep::correct:
+        v.x[i] += v.s[i];
+        return v.s[i];
+      default:
+        break;
+    }
+    const float added =
+        step == CycleStep::again ? level.first * r : level.keep * d[i] + level.add * r;
+    const float x = v.x[i] + added;
+    v.x[i] = x;
+    return step == CycleStep::last ? x : added;
+  }
+
+  // r -= A d, d the vector that has just been exchanged.
+  CPUFREE_KERNEL_FN bool subtract_product() { return subtract_apart(port_, level_, state()); }
+  CPUFREE_COLD_FN static bool subtract_apart(P port, const CycleLevel<F>& level,
+                                             typename Ctx::State state) {
+    const V v = vectors_of(port, level);
+    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
+    const Private<float> r = v.r;
+    return c.multiply(v.scratch[(state.scratch - 1) & 1U],
+                      [&](Row i, int, float ad) { r[i] -= ad; });
+  }
+  // to = what one transfer makes of `from`. Row i of the interior is at to[i - interior_shift].
+  CPUFREE_COLD_FN static void transfer(P port, const TransferShare<F>& by, const float* from,
+                                       float* to, std::int32_t interior_shift,
+                                       std::int32_t boundary_shift) {
+    CPUFREE_ONE_COPY
+    for (int k = 0; k < 2; ++k) {
+      float* const place = to - (k == 0 ? interior_shift : boundary_shift);
+      by.matrix.template multiply<LevelSlices>(
+          port, k == 0 ? by.interior : by.boundary, Operand<float>{from},
+          [&](std::int32_t i, int, float value) { place[i] = value; });
+    }
+  }
+  // r of a level that all PEs have whole: each puts its rows to all.
+  CPUFREE_KERNEL_FN bool gather(const TransferShare<F>& by, const CycleLevel<F>& below,
+                                const float* from) {
     const CycleGather& g = level_.gathering;
-    Arrivals<P> arrivals(port, g.boards[port.block()], cycle);
+    Arrivals<P> arrivals(port_, g.boards[port_.block()], cycle_);
     arrivals.begin();
-    transfer(port, level_.restriction[port.block()], {}, r, [&](Row i, float value) {
-      float* const place = g.all + g.rows[i.i];
-      *place = value;
-      for (int pe = 0; pe < port.pes(); ++pe)
-        if (pe != port.pe()) port.put(place, pe, value);
+    transfer(port_, by, from, g.mine, 0, 0);
+    port_.sync_block();
+    for_each(port_, by.interior.begin, by.interior.end, [&](std::int32_t i, int) {
+      float* const place = g.all + g.rows[i];
+      *place = g.mine[i];
+      for (int pe = 0; pe < port_.pes(); ++pe)
+        if (pe != port_.pe()) port_.put(place, pe, g.mine[i]);
     });
     arrivals.arrive_remote();
     arrivals.arrive_local();
     if (!arrivals.wait_local() || !arrivals.wait_halo()) return false;
-    below.c.rows([&](Row i, int) { below.v.r[i] = g.all[i.i]; });
+    const Share& rows = below.args.shares[port_.block()];
+    float* const r = below.args.vectors.r + rows.first_private - rows.interior_shift;
+    for_each(port_, rows.interior.begin, rows.interior.end,
+             [&](std::int32_t i, int) { r[i] = g.all[i]; });
+    port_.sync_block();  // lanes may share rows
     return true;
-  }
-  // f(row, value) for the rows of mine of a level whose share is `rows`.
-  template <class G>
-  CPUFREE_KERNEL_FN static void transfer(P& port, const TransferShare<F>& by, const Share& rows,
-                                         const Vector& from, G&& f) {
-    const auto part = [&](const typename F::Rows& range, std::int32_t shift) {
-      by.matrix.multiply(
-          port, range, Operand<float>{from.data},
-          [&, shift](std::int32_t i, int, float value) { f(Row{i, i - shift}, value); });
-    };
-    part(by.interior, rows.interior_shift);
-    part(by.boundary, rows.boundary_shift);
   }
 };
 
@@ -176,7 +230,7 @@ struct Multigrid {
     OnLevel first(c.port(), c.args.cycle->levels[0], 0, 0);
     c.each_column([&](int) {
       scale = s;
-      x = {first.v.x.data};
+      x = {first.x().data};
       if (total[0] > 0.0 && is_finite(total[0])) unit = std::sqrt(total[0]);
     });
     return true;
@@ -194,36 +248,29 @@ struct Multigrid {
     const int last = c.args.cycle->count - 1;
     const Epoch cycle = cycles;
     {
-      OnLevel first(port, levels[0], cycle, 0);
+      const Private<float> r = OnLevel(port, levels[0], cycle, 0).r();
       const double by = 1.0 / unit;
       c.rows([&](Row i, int) {
-        first.v.r[i] =
-            static_cast<float>(by * static_cast<double>(scale[i]) * static_cast<double>(v[i]));
+        r[i] = static_cast<float>(by * static_cast<double>(scale[i]) * static_cast<double>(v[i]));
       });
     }
+    port.sync_block();  // lanes may share the level's rows, and not those of A
     CPUFREE_ONE_COPY
-    for (int l = 0; l < last; ++l) {
-      OnLevel level(port, levels[l], cycle, 0), below(port, levels[l + 1], cycle, 0);
-      if (!level.smooth_first() || !level.restrict_to(port, below, cycle)) return false;
+    for (int l = 0; l <= last; ++l) {
+      OnLevel level(port, levels[l], cycle, 0);
+      if (levels[l].solves ? !level.solve() : !level.smooth_first()) return false;
+      if (l < last && !level.restrict_to(levels[l + 1])) return false;
     }
-    if (!solve_last(port, levels[last], cycle, last > 0)) return false;
     CPUFREE_ONE_COPY
-    for (int l = last - 1; l >= 0; --l) {
-      OnLevel level(port, levels[l], cycle, 3), below(port, levels[l + 1], cycle, 0);
-      if (!level.prolongate_from(port, below) || !level.smooth_again(l > 0)) return false;
+    for (int l = last; l >= 0; --l) {
+      if (levels[l].solves) continue;
+      OnLevel level(port, levels[l], cycle, l < last ? 3 : 2);
+      if (l < last && !level.prolongate_from(levels[l + 1])) return false;
+      if (!level.smooth_again(l > 0)) return false;
     }
     if (port.lane() == 0) cycles = cycle + 1;
     port.sync_block();
     return true;
-  }
-
- private:
-  template <class P, class F>
-  CPUFREE_KERNEL_FN static bool solve_last(P& port, const CycleLevel<F>& last, Epoch cycle,
-                                           bool tell) {
-    OnLevel level(port, last, cycle, 0);
-    if (last.solves) return level.solve();
-    return level.smooth_first() && level.smooth_again(tell);
   }
 };
 

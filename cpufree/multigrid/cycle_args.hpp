@@ -3,9 +3,14 @@
 
 #include <cstdint>
 
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {
+
+// How levels are stored where slices have codes: values as they are, single columns; where there
+// are fewer rows than threads, lanes share them.
+using LevelSlices = SharedSlicesOf<kSingles | kPlainValues>;
 
 // One block's rows of a prolongator or of its transpose.
 template <class F>
@@ -19,6 +24,7 @@ struct TransferShare {
 struct CycleGather {
   float* all = nullptr;                  // symmetric: rows of the level. Null: nothing is gathered
   const std::int32_t* rows = nullptr;    // those of my PE
+  float* mine = nullptr;                 // room for as many
   const ArrivalBoard* boards = nullptr;  // one per block: all blocks of all PEs
 };
 

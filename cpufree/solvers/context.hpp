@@ -237,7 +237,9 @@ class Context : public BlockRows<P, M, Format, K> {
   using Rows::on_chip, Rows::prefetch_next, Rows::prefetch_part, Rows::prefetch_start;
   using typename Rows::Part;
 
-  CPUFREE_KERNEL_FN bool block_halos() const { return Format::on_chip || args.block_halos; }
+  CPUFREE_KERNEL_FN bool block_halos() const {
+    return Format::on_chip || (!Format::stores && args.block_halos);
+  }
   CPUFREE_KERNEL_FN Vector next_scratch() {
     const Vector v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
     if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)

@@ -21,8 +21,7 @@ auto with_preconditioner(Preconditioner preconditioner, F&& f) {
     case Preconditioner::fsai:
       return f.template operator()<Factored<T>>();
     case Preconditioner::amg:
-      throw Unsupported(
-          "the preconditioner amg is for the engine cpu_threads, with all PEs on one node");
+      throw Unsupported("the preconditioner amg is for the method cg, with all PEs on one node");
   }
   throw InvalidInput("unknown preconditioner");
 }

@@ -97,6 +97,20 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors) {
         "rows, choose another");
 }
 
+template <class T>
+Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan, const FactorSpec& factors,
+                       std::int32_t gathered) {
+  std::vector<std::int32_t> owner(at(matrix.n)), order;
+  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
+    for (const std::int32_t row : plan.local[pe].global_row) {
+      owner[at(row)] = static_cast<std::int32_t>(pe);
+      order.push_back(row);
+    }
+  multigrid::Options options;
+  options.gathered = factors.gathered >= 0 ? factors.gathered : gathered;
+  return multigrid::make_hierarchy(matrix, owner, order, options, factors.near.get());
+}
+
 SparseMatrix inverse_of(const Hierarchy& hierarchy) {
   const std::int32_t n = hierarchy.levels.back().matrix.rows();
   SparseMatrix full;
@@ -207,9 +221,12 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
   return made;
 }
 
-template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<float>&, BlockPlans,
-                                       std::size_t, Entries);
-template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<double>&, BlockPlans,
-                                       std::size_t, Entries);
+#define CPUFREE_MULTIGRID_LAYOUT(T)                                                         \
+  template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&, const FactorSpec&, \
+                                  std::int32_t);                                            \
+  template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans,  \
+                                         std::size_t, Entries);
+CPUFREE_MULTIGRID_LAYOUT(float)
+CPUFREE_MULTIGRID_LAYOUT(double)
 
 }  // namespace cpufree

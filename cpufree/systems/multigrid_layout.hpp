@@ -14,6 +14,12 @@ namespace cpufree {
 // Throws Unsupported where multigrid is asked for: no process has the matrix.
 void refuse_multigrid_of_slabs(const FactorSpec& factors);
 
+// That of a matrix whose plan has all PEs. `gathered`: multigrid::Options, unless the factors say
+// it. Every process makes the same.
+template <class T>
+multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
+                                  const FactorSpec& factors, std::int32_t gathered);
+
 // Without the bytes.
 std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
 

@@ -27,6 +27,8 @@ struct FactorSpec {
 
   // Whether there are factors, or a hierarchy.
   bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }
+  // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
+  std::int32_t gathered = -1;
   bool multigrid() const { return kind == Preconditioner::amg; }
 };
 

@@ -182,7 +182,9 @@ void CpuMultigrid<T>::add_transfers(TransferPlan plan, std::size_t l, bool gathe
       parts[pe].prolongation.emplace_back().plan = share.plan;
     for (BlockPlan& block : plan.restriction_blocks[pe])
       parts[pe].restriction.emplace_back().plan = std::move(block);
-    if (gathers) parts[pe].gathers = plan.restriction.local[pe].global_row;
+    if (!gathers) continue;
+    parts[pe].gathers = plan.restriction.local[pe].global_row;
+    parts[pe].gathered = Array<float>(parts[pe].gathers.size());
   }
   for_shares(
       parts, [](Part& part) -> auto& { return part.prolongation; },
@@ -234,7 +236,7 @@ CycleGather CpuMultigrid<T>::gathering(Part& part, const Heap<T>& heap, std::byt
   part.boards.clear();
   for (const auto& share : part.restriction)
     part.boards.push_back(share.view(heap.gather_flags.at(base), 0).board);
-  return {heap.gathered.at(base), part.gathers.data(), part.boards.data()};
+  return {heap.gathered.at(base), part.gathers.data(), part.gathered.data(), part.boards.data()};
 }
 
 template <class T>

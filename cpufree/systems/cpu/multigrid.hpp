@@ -52,6 +52,7 @@ class CpuMultigrid {
     std::array<Array<float>, 3> vectors;  // r, x, s
     // If the next level is gathered: the rows there that the PE restricts to.
     std::vector<std::int32_t> gathers;
+    Array<float> gathered;  // of these
     std::vector<ArrivalBoard> boards;
   };
   struct Level {

@@ -12,9 +12,9 @@ namespace {
 // that this costs what it saves in waiting for more.
 constexpr std::int32_t kGathered = 1000;
 
-multigrid::Options multigrid_options() {
+multigrid::Options options_of(const FactorSpec& spec) {
   multigrid::Options options;
-  options.gathered = kGathered;
+  options.gathered = spec.gathered >= 0 ? spec.gathered : kGathered;
   return options;
 }
 }  // namespace
@@ -80,7 +80,7 @@ multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
       row_owner_[at(row)] = static_cast<std::int32_t>(pe);
       order.push_back(row);
     }
-  return multigrid::make_hierarchy(matrix, row_owner_, order, multigrid_options(),
+  return multigrid::make_hierarchy(matrix, row_owner_, order, options_of(factor_spec_),
                                    factor_spec_.near.get());
 }
 
@@ -89,7 +89,7 @@ multigrid::Hierarchy CpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
 template <class T>
 bool CpuSystem<T>::update_multigrid(const CsrView<T>& matrix) {
   auto hierarchy = multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
-                                               multigrid_options(), factor_spec_.near.get());
+                                               options_of(factor_spec_), factor_spec_.near.get());
   if (!multigrid_->rewrite(std::move(hierarchy), shares_of_pes())) return false;
   multigrid_->show(heap_, *heaps_, own_);
   return true;

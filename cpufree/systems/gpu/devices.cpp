@@ -78,16 +78,28 @@ int multiprocessors_of_pe(const std::vector<int>& devices) {
   return least;
 }
 
+namespace {
+// Levels exchange by stores, and rows of A are to be in the threads that have them on level 0.
+void prepare_for_multigrid(GpuPlace& place) {
+  if (place.several_nodes())
+    throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
+  const auto only = [](int& tuning, const char* name) {
+    require(tuning <= 0, std::string("with the preconditioner amg, leave out ") + name);
+    tuning = 0;
+  };
+  only(place.spec.halo, "halo"), only(place.spec.lanes_log2, "lanes_log2");
+  only(place.spec.ring, "ring");
+}
+}  // namespace
+
 GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t value_bytes) {
   check(spec);
-  if (spec.factors.multigrid())
-    throw Unsupported(
-        "the preconditioner amg is for the engine cpu_threads; on GPUs choose another");
   GpuPlace place{spec, OwnPes::of(spec.team.get(), spec.pes), {}, NodeTable(spec.pes)};
   place.devices = choose_devices(place.own.here, spec.gpus);
   place.nodes = choose_nodes(place, rows, value_bytes);
   require(!place.several_nodes() || spec.halo <= 0,
           "halos between nodes do not travel as packets: leave out halo");
+  if (spec.factors.multigrid()) prepare_for_multigrid(place);
   if (place.several_nodes() && spec.nvshmem_kernels.empty())
     throw Unsupported(
         "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "

@@ -30,25 +30,6 @@ std::vector<std::size_t> upload_feeds(PeMemory<T>& pe, int device, const PeLayou
   return begin;
 }
 
-// The slices and the tails of a block.
-template <class T>
-WarpSlices<T> slices_of(const PeMemory<T>& pe, const ShareLayout& share, const FeedItem* feed,
-                        const std::uint32_t* feed_first) {
-  WarpSlices<T> matrix;
-  matrix.size = share.shape.size();
-  matrix.bytes = pe.bytes.data() + share.first_unit * kSliceUnit;
-  matrix.slice = pe.slices.data() + share.first_slice;
-  matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
-  matrix.tail_col = pe.tail_col.data() + share.first_tail_entry;
-  matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
-  if (matrix.size.values > 0) matrix.dictionary = pe.dictionary.data() + share.first_value;
-  matrix.ring.bytes = matrix.bytes;
-  matrix.ring.heads = reinterpret_cast<const std::byte*>(matrix.slice);
-  matrix.ring.items = feed;
-  matrix.ring.first = feed_first;
-  return matrix;
-}
-
 // The blocks' views of their shares. `flags`: of the PE.
 template <class T>
 void upload_shares(PeMemory<T>& pe, int device, const PeLayout& layout, const LayoutFacts& facts,
@@ -148,6 +129,24 @@ void upload_factors(FactorsOnGpu<T>& to, int device, const PeFactors<T>& factors
 }  // namespace
 
 template <class T>
+WarpSlices<T> slices_of(const SlicesOnGpu<T>& pe, const ShareLayout& share, const FeedItem* feed,
+                        const std::uint32_t* feed_first) {
+  WarpSlices<T> matrix;
+  matrix.size = share.shape.size();
+  matrix.bytes = pe.bytes.data() + share.first_unit * kSliceUnit;
+  matrix.slice = pe.slices.data() + share.first_slice;
+  matrix.tail_ptr = pe.tail_ptr.data() + share.first_tail;
+  matrix.tail_col = pe.tail_col.data() + share.first_tail_entry;
+  matrix.tail_val = pe.tail_val.data() + share.first_tail_entry;
+  if (matrix.size.values > 0) matrix.dictionary = pe.dictionary.data() + share.first_value;
+  matrix.ring.bytes = matrix.bytes;
+  matrix.ring.heads = reinterpret_cast<const std::byte*>(matrix.slice);
+  matrix.ring.items = feed;
+  matrix.ring.first = feed_first;
+  return matrix;
+}
+
+template <class T>
 void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T>& heap,
               const GpuHeaps& heaps, PeMemories<T>& pes) {
   in_parallel(static_cast<int>(pes.size()), [&](int number) {
@@ -215,6 +214,8 @@ void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>&
 }
 
 #define CPUFREE_PE_LINKS(T)                                                                        \
+  template WarpSlices<T> slices_of(const SlicesOnGpu<T>&, const ShareLayout&, const FeedItem*,     \
+                                   const std::uint32_t*);                                          \
   template void link_pes(const GpuPlace&, const SystemLayout<T>&, const Heap<T>&, const GpuHeaps&, \
                          PeMemories<T>&);                                                          \
   template void make_factors(const GpuPlace&, SystemLayout<T>&, const Heap<T>&, const GpuHeaps&,   \

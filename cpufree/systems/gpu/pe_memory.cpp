@@ -14,7 +14,7 @@ namespace {
 
 // Where slices and tails begin.
 template <class T>
-void upload_slice_table(PeMemory<T>& pe, int device, const PeLayout& layout) {
+void upload_slice_table(SlicesOnGpu<T>& pe, int device, const PeLayout& layout) {
   std::vector<WarpSlice> slices;
   std::vector<std::int64_t> tails;
   slices.reserve(at(layout.slices));
@@ -88,25 +88,38 @@ double invert_diagonals(const GpuPlace& place, const HaloPlan<T>& plan,
 }  // namespace
 
 template <class T>
-double fill_from_host(const GpuPlace& place, const HaloPlan<T>& plan,
-                      const std::vector<PeLayout>& layouts, PeMemories<T>& pes) {
-  std::vector<std::vector<T>> inverse;
-  const double bound = invert_diagonals(place, plan, layouts, inverse);
-  std::vector<std::byte*> slices;
-  for (const PeMemory<T>& pe : pes) slices.push_back(pe.bytes.data());
-  upload_slices(plan, layouts, place.devices, slices);
-  in_parallel(static_cast<int>(pes.size()), [&](int k) {
-    PeMemory<T>& pe = pes[at(k)];
-    const int device = place.devices[at(k)];
+void fill_slices(const std::vector<int>& devices, const HaloPlan<T>& plan,
+                 const std::vector<PeLayout>& layouts, std::span<SlicesOnGpu<T>* const> slices) {
+  std::vector<std::byte*> bytes;
+  for (const SlicesOnGpu<T>* pe : slices) bytes.push_back(pe->bytes.data());
+  upload_slices(plan, layouts, devices, bytes);
+  in_parallel(static_cast<int>(slices.size()), [&](int k) {
+    SlicesOnGpu<T>& pe = *slices[at(k)];
+    const int device = devices[at(k)];
     const PeLayout& layout = layouts[at(k)];
     const auto [tail_col, tail_val] = tails_of(plan.local[at(k)], layout);
     if (pe.slices.data() == nullptr) {
       upload_slice_table(pe, device, layout);
       pe.tail_col = {device, tail_col};
-      pe.global_row = {device, private_rows(plan.local[at(k)], layout)};
     }
     put(pe.tail_val, device, tail_val);
     put(pe.dictionary, device, dictionary_of<T>(layout));
+  });
+}
+
+template <class T>
+double fill_from_host(const GpuPlace& place, const HaloPlan<T>& plan,
+                      const std::vector<PeLayout>& layouts, PeMemories<T>& pes) {
+  std::vector<std::vector<T>> inverse;
+  const double bound = invert_diagonals(place, plan, layouts, inverse);
+  std::vector<SlicesOnGpu<T>*> slices;
+  for (PeMemory<T>& pe : pes) slices.push_back(&pe);
+  fill_slices<T>(place.devices, plan, layouts, slices);
+  in_parallel(static_cast<int>(pes.size()), [&](int k) {
+    PeMemory<T>& pe = pes[at(k)];
+    const int device = place.devices[at(k)];
+    if (pe.global_row.data() == nullptr)
+      pe.global_row = {device, private_rows(plan.local[at(k)], layouts[at(k)])};
     put(pe.vectors[private_index().inverse_diagonal], device, inverse[at(k)]);
   });
   return bound;
@@ -133,6 +146,8 @@ double fill_from_gpus(const GpuPlace& place, GpuLayouts<T>& rows,
 }
 
 #define CPUFREE_PE_MEMORY(T)                                                                    \
+  template void fill_slices(const std::vector<int>&, const HaloPlan<T>&,                        \
+                            const std::vector<PeLayout>&, std::span<SlicesOnGpu<T>* const>);    \
   template double fill_from_host(const GpuPlace&, const HaloPlan<T>&,                           \
                                  const std::vector<PeLayout>&, PeMemories<T>&);                 \
   template double fill_from_gpus(const GpuPlace&, GpuLayouts<T>&, const std::vector<PeLayout>&, \

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cpufree/systems/factor_layout.hpp"
@@ -38,19 +39,24 @@ struct FactorsOnGpu {
   gpu::DeviceArray<FactorShare<T>> shares;
 };
 
+// The shares of all blocks of a PE.
 template <class T>
-struct PeMemory {
+struct SlicesOnGpu {
+  gpu::DeviceArray<std::byte> bytes;
+  gpu::DeviceArray<WarpSlice> slices;
+  gpu::DeviceArray<std::int64_t> tail_ptr;
+  gpu::DeviceArray<std::int32_t> tail_col;
+  gpu::DeviceArray<T> tail_val, dictionary;
+};
+
+template <class T>
+struct PeMemory : SlicesOnGpu<T> {
   template <class U>
   using Array = gpu::DeviceArray<U>;
 
   std::int32_t rows = 0;
   std::int32_t interior = 0;
   std::int64_t private_rows = 0;
-  Array<std::byte> bytes;  // of the slices
-  Array<WarpSlice> slices;
-  Array<std::int64_t> tail_ptr;
-  Array<std::int32_t> tail_col;
-  Array<T> tail_val, dictionary;
   Array<FeedItem> feed;             // chunks, block after block
   Array<std::uint32_t> feed_first;  // warps + 1 of each block
   Array<std::int32_t> partners;     // notify, await and await_local of all blocks
@@ -68,6 +74,16 @@ struct PeMemory {
 // Those of the PEs of this process.
 template <class T>
 using PeMemories = std::vector<PeMemory<T>>;
+
+// Brings the entries of a plan to its GPUs, PE k to those of slices[k], where there is room for the
+// bytes alone, or other values in the same places.
+template <class T>
+void fill_slices(const std::vector<int>& devices, const HaloPlan<T>& plan,
+                 const std::vector<PeLayout>& layouts, std::span<SlicesOnGpu<T>* const> slices);
+// A block's share of them. Rings are fed by `feed`, if there are any.
+template <class T>
+WarpSlices<T> slices_of(const SlicesOnGpu<T>& pe, const ShareLayout& share,
+                        const FeedItem* feed = nullptr, const std::uint32_t* feed_first = nullptr);
 
 // Brings a matrix to its GPUs, in its format: the rows of a plan, or rows that GPUs have. For the
 // first time, where there is room for the slices alone, or with other values in the same places.

@@ -54,6 +54,17 @@ LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::in
   return best;
 }
 
+namespace {
+// Those of a level of multigrid depend on the number of rows alone: all of its matrices have the
+// same row in the same thread.
+LaneRows spread_rows(RowRange rows, int threads) {
+  LaneRows spread{rows};
+  while (spread.thin < kMostLanesLog2 && rows.size() << (spread.thin + 1) <= threads) ++spread.thin;
+  spread.lanes_log2 = spread.thin;
+  return spread;
+}
+}  // namespace
+
 std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
   std::vector<PeLayout> layouts(plans.size());
   for (std::size_t pe = 0; pe < plans.size(); ++pe) {
@@ -142,6 +153,7 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       const auto source =
           source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
       const auto lanes_log2 = [&](RowRange range) {
+        if (options.spread) return spread_rows(range, options.threads);
         const auto& ptr = source.local.row_ptr;
         LaneRows shared = rows_on_lanes(range, ptr[at(range.end)] - ptr[at(range.begin)],
                                         options.threads, options.lanes_log2);

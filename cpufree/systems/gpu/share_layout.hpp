@@ -65,6 +65,7 @@ struct LayoutOptions {
   // 2^lanes_log2 lanes share a row; -1: as many as is best. `threads`: of a block.
   std::int32_t lanes_log2 = 0;
   int threads = kSliceRows;
+  bool spread = false;  // rows that are fewer than threads have as many lanes as there are for them
   std::vector<SharedNames> names = {};  // of PEs, with halos of blocks; none: they are looked up
 };
 
@@ -114,6 +115,19 @@ struct Chunk {
 
 // Cuts a PE's slices into chunks of at most `most` units; a slice that has more is one by itself.
 std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
+
+// What shares take in all.
+template <class T>
+double bytes_of(const std::vector<PeLayout>& layouts) {
+  double bytes = 0.0;
+  for (const PeLayout& layout : layouts)
+    bytes += static_cast<double>(layout.units) * kSliceUnit +
+             static_cast<double>(layout.slices) * sizeof(WarpSlice) +
+             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
+             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
+             static_cast<double>(layout.values) * sizeof(T);
+  return bytes;
+}
 
 // How large a block's share is.
 struct ShareSize {

@@ -24,7 +24,9 @@ GpuSolve<T>::GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemorie
 
 template <class T>
 void GpuSolve<T>::choose_default(PlanReport& report) {
-  const Choice& choice = choice_for(SolveSpec{});
+  SolveSpec usual;
+  if (multigrid_) usual.method = Method::cg, usual.preconditioner = Preconditioner::amg;
+  const Choice& choice = choice_for(usual);
   report.resident_vectors = choice.residency.vectors;
   report.resident_matrix = choice.residency.matrix;
   report.ring_slots = choice.residency.ring.slots;
@@ -34,8 +36,9 @@ void GpuSolve<T>::choose_default(PlanReport& report) {
 template <class T>
 void GpuSolve<T>::make_heaps(std::size_t entries) {
   const std::vector<int>& devices = place_.devices;
-  heap_ = Heap<T>(place_.own.all, facts_.blocks, facts_.extent, facts_.packets,
-                  place_.nodes.count(), place_.spec.factors.any());
+  heap_ =
+      Heap<T>(place_.own.all, facts_.blocks, facts_.extent, facts_.packets, place_.nodes.count(),
+              place_.spec.factors.any(), 1, multigrid_ ? multigrid_->extent() : LevelsExtent());
   heaps_ = place_.team() == nullptr
                ? std::make_unique<GpuHeaps>(devices, heap_.bytes)
                : std::make_unique<GpuHeaps>(*place_.team(), place_.spec.nvshmem_library, devices[0],
@@ -173,6 +176,7 @@ void GpuSolve<T>::set_arguments(const SolveSpec& spec, const SolveParams& params
     a.residency = residency;
     a.shares = pe.shares.data();
     a.factors = pe.factors.shares.data();
+    if (multigrid_) a.cycle = multigrid_->args(k);
     a.rows = pe.rows;
     a.block_halos = facts_.block_halos;
     a.send_ptr = pe.send_ptr.data();

@@ -5,10 +5,11 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cpufree/systems/columns.hpp"
-#include "cpufree/systems/gpu/pe_memory.hpp"
+#include "cpufree/systems/gpu/multigrid.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"
 
 namespace cpufree {
@@ -21,12 +22,18 @@ class GpuSolve {
   // `pes` has the matrix; `bound`: of the spectrum.
   GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemories<T> pes, double bound);
 
-  // Chooses and loads the kernel of the default solve; says in the report what it keeps on chip.
+  // Before anything else, where multigrid is asked for.
+  void take(std::unique_ptr<GpuMultigrid<T>> multigrid) { multigrid_ = std::move(multigrid); }
+  // Chooses and loads the kernel of the default solve, or of multigrid; says in the report what it
+  // keeps on chip.
   void choose_default(PlanReport& report);
   // Makes the symmetric heaps, and all that vectors of so many entries need.
   void make_heaps(std::size_t entries);
   // Makes what blocks are told of the layout and of factors, once there are heaps.
-  void link(const SystemLayout<T>& layout) { link_pes(place_, layout, heap_, *heaps_, pes_); }
+  void link(const SystemLayout<T>& layout) {
+    link_pes(place_, layout, heap_, *heaps_, pes_);
+    if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
+  }
   void factor(SystemLayout<T>& layout) { make_factors(place_, layout, heap_, *heaps_, pes_); }
   PeMemories<T>& pes() { return pes_; }
   void set_bound(double bound) { lambda_bound_ = bound; }
@@ -86,7 +93,8 @@ class GpuSolve {
   LayoutFacts facts_;
   double lambda_bound_;
   PrivateIndex index_ = private_index();
-  PeMemories<T> pes_;  // of this process
+  PeMemories<T> pes_;                           // of this process
+  std::unique_ptr<GpuMultigrid<T>> multigrid_;  // none: it is not asked for
   Heap<T> heap_;
   std::unique_ptr<GpuHeaps> heaps_;
   GpuRunner runner_;

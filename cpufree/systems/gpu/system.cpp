@@ -22,6 +22,10 @@ constexpr std::int64_t kEntriesOfMeshes = 30;
 constexpr std::int64_t kLookedAt = 4096;
 constexpr std::size_t kFewValues = 16;
 
+// Rows of a level of multigrid up to which every PE works on all of them: it takes less than the
+// exchanges between PEs that are saved.
+constexpr std::int32_t kGathered = 20'000;
+
 // What a large matrix is expected to be made of: kernels for that compile while it is laid out.
 template <class T>
 SliceKinds likely_kinds(const CsrView<T>& matrix) {
@@ -64,8 +68,13 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   waking.join();
   timer_.lap("context");
   if (spec.team) gathering_.emplace(spec.team, plan);
+  std::optional<multigrid::Hierarchy> hierarchy;
+  if (spec.factors.multigrid()) {
+    hierarchy = hierarchy_of(matrix, plan, spec.factors, kGathered);
+    timer_.lap("multigrid");
+  }
   keep_own(plan, place_.own);
-  set_up_by_host(std::move(plan), order);
+  set_up_by_host(std::move(plan), order, 0, std::move(hierarchy));
 }
 
 template <class T>
@@ -82,6 +91,7 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
 template <class T>
 GpuSystem<T>::GpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
     : place_(place_on_gpus(spec, slab.all_rows, sizeof(T))), rows_(slab.plan.local.at(0).rows()) {
+  refuse_multigrid_of_slabs(spec.factors);
   set_up_by_host(std::move(slab.plan), {}, slab.first);
 }
 
@@ -94,16 +104,36 @@ GpuSystem<T>::~GpuSystem() {
 // `plan` has the PEs of this process.
 template <class T>
 void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
-                                  std::int64_t first_row) {
+                                  std::int64_t first_row,
+                                  std::optional<multigrid::Hierarchy> hierarchy) {
   // The GPU of this process, as NVSHMEM wants it.
   if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
   layout_ = lay_out_by_host(place_, std::move(plan), order);
   layout_.facts.first_row = first_row;
+  if (hierarchy) lay_out_multigrid(*std::move(hierarchy));
   begin_solves([&](const auto& layouts, auto& pes) {
     return fill_from_host(place_, layout_.plan, layouts, pes);
   });
+}
+
+// Blocks have the rows of level 0 that they have of A.
+template <class T>
+void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
+  timer_.lap("layout");
+  const HaloPlan<T>& plan = layout_.plan;
+  LevelPlan first = plan_of_first_level(
+      hierarchy, plan, make_block_plans(plan, layout_.facts.blocks, Awaited::everybody),
+      layout_.facts.extent.rows_and_ghosts);
+  multigrid_ = std::make_unique<GpuMultigrid<T>>(place_, std::move(hierarchy), std::move(first),
+                                                 layout_.facts.threads);
+  layout_.report.levels = multigrid_->reports();
+  if (place_.team() != nullptr)
+    for (LevelReport& level : layout_.report.levels)
+      level.bytes = sum(*place_.team(), "bytes of a level", level.bytes);
+  layout_.report.coarsest_why = multigrid_->why();
+  timer_.lap("multigrid");
 }
 
 // `likely`: what its slices are expected to be.
@@ -149,6 +179,7 @@ void GpuSystem<T>::begin_solves(const Fill& fill) {
   const double bound = fill(layout_.pes, pes);
   timer_.lap("upload");
   auto solve = std::make_unique<GpuSolve<T>>(place_, layout_.facts, std::move(pes), bound);
+  solve->take(std::move(multigrid_));
   const auto choose_kernels = [&] {
     solve->choose_default(layout_.report);
     timer_.lap("kernels");
@@ -225,6 +256,7 @@ template <class T>
 bool GpuSystem<T>::update(const CsrView<T>& matrix) {
   const auto alone = take_turn();
   require_update(matrix, rows_, layout_.report);
+  if (place_.spec.factors.multigrid()) return false;  // its pattern may change with the values
   if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   const struct AtTheEnd {

@@ -41,7 +41,9 @@ class GpuSystem final : public System<T> {
 
  private:
   void set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
-                      std::int64_t first_row = 0);
+                      std::int64_t first_row = 0,
+                      std::optional<multigrid::Hierarchy> hierarchy = {});
+  void lay_out_multigrid(multigrid::Hierarchy hierarchy);
   void set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts, SliceKinds likely);
   // Fills the memory of PEs, and returns the bound of the spectrum.
   using Fill = std::function<double(const std::vector<PeLayout>& layouts, PeMemories<T>& pes)>;
@@ -63,6 +65,7 @@ class GpuSystem final : public System<T> {
   SystemLayout<T> layout_;
   std::vector<std::int64_t> cuts_;  // where PEs' rows begin; empty: the host has laid them out
   std::uint64_t pattern_ = 0;       // of the matrix, if GPUs have
+  std::unique_ptr<GpuMultigrid<T>> multigrid_;  // until there is `solve_`
   std::unique_ptr<GpuSolve<T>> solve_;
 };
 

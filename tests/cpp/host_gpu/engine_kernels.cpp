@@ -10,6 +10,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
@@ -133,6 +134,9 @@ GpuKernels gpu_kernels() {
   if constexpr (K > 1) {
     return for_any_code(
         {host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices, K>(), nullptr});
+  } else if constexpr (std::is_same_v<M, Multigrid<T>>) {
+    const void* any = host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices>();
+    return for_any_code({any, any});
   } else if constexpr (host_engine::kUsed<Algorithm, M>) {
     const GpuKernelPair any = {
         host_engine::kernel<Algorithm, M, T, Crossing<LanesPort>, AnySlices>(),
@@ -166,6 +170,8 @@ GpuKernels gpu_study_kernels() {
   template GpuKernels gpu_study_kernels<Study::no_comm, A>(); \
   template GpuKernels gpu_study_kernels<Study::no_compute, A>();
 CPUFREE_HOST_METHOD(ConjugateGradient)
+template GpuKernels gpu_kernels<ConjugateGradient, Multigrid<float>, float, 1>();
+template GpuKernels gpu_kernels<ConjugateGradient, Multigrid<double>, double, 1>();
 CPUFREE_HOST_METHOD(PredictRecompute)
 CPUFREE_HOST_METHOD(PipelinedCg)
 

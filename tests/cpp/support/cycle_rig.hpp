@@ -116,6 +116,7 @@ class RigCycle {
     std::vector<TransferShare<Single>> ups, downs;
     std::array<std::vector<float>, 3> vectors;
     std::vector<ArrivalBoard> boards;
+    std::vector<float> gathered;
   };
   struct Level {
     HaloPlan<float> plan;
@@ -183,9 +184,10 @@ class RigCycle {
     made.restriction = part.downs.data();
     made.prolongation = part.ups.data();
     made.solves = level.solves;
+    part.gathered.assign(part.down.local.global_row.size() + 1, 0.0F);
     if (l + 1 == gathered_)
       made.gathering = {heap.gathered.at(base), part.down.local.global_row.data(),
-                        part.boards.data()};
+                        part.gathered.data(), part.boards.data()};
     set_steps(made, level.lambda);
     return made;
   }

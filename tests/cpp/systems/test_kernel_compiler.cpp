@@ -80,6 +80,14 @@ std::string slices_of(SliceKinds columns) {
   return "SlicesOf<" + std::to_string(columns | kPlainValues) + ">";
 }
 
+TEST(kernels_with_multigrid_compile) {
+  std::vector<std::string> sources;
+  for (const char* type : {"double", "float"})
+    sources.push_back(
+        solver_source(spec_of(Method::cg, Preconditioner::amg), type, "Port", slices_of(kSingles)));
+  check_compiled(sources, 1);
+}
+
 TEST(solver_kernels_compile) {
   std::vector<std::string> sources = {solver_source(spec_of(Method::prcg, Preconditioner::jacobi),
                                                     "double", "Port", slices_of(kSingles)),

@@ -36,11 +36,13 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   const std::string call =
       study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
   const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";
-  return kernel(
-      include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp"),
-      kGpuThreads, "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
-      call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " + format +
-          ">(port, args);");
+  std::string headers =
+      include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
+  if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
+  return kernel(headers, kGpuThreads,
+                "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
+                call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " +
+                    format + ">(port, args);");
 }
 
 std::string probe_source(ProbeWay way) {

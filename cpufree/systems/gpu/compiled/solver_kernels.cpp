@@ -24,7 +24,9 @@ std::string slices_of(SliceKinds kinds) { return "SlicesOf<" + std::to_string(ki
 // vectors' last. What comes through rings, and several columns, are not read as simple shares.
 template <class T>
 std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted& wanted) {
-  const bool computes = spec.study != Study::no_compute;  // what does not compute does not stream
+  // What does not compute does not stream, nor does A beside the levels of multigrid.
+  const bool amg = spec.preconditioner == Preconditioner::amg;
+  const bool computes = spec.study != Study::no_compute && !amg;
   const SliceKinds kinds = wanted.kinds, streamed = kinds & ~kSimple;
   const std::string type = type_name<T>(), vectors = vectors_source(type);
   if (wanted.columns > 1)

@@ -1,5 +1,6 @@
 // Kernels that are built in: all are instantiated at build time (kernel.cu.in).
 #include "cpufree/base/index.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/systems/columns.hpp"
 #include "cpufree/systems/dispatch.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
@@ -20,6 +21,8 @@ GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
                       []<Study S, template <class, class> class Algorithm>() {
                         return gpu_study_kernels<S, Algorithm>();
                       });
+  if (spec.preconditioner == Preconditioner::amg)  // for cg alone
+    return gpu_kernels<ConjugateGradient, Multigrid<T>, T, 1>();
   return with_algorithm<T>(spec.method, spec.preconditioner,
                            []<template <class, class> class Algorithm, class M>() {
                              return gpu_kernels<Algorithm, M, T, 1>();

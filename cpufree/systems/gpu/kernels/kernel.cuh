@@ -6,6 +6,7 @@
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 
@@ -30,7 +31,8 @@ inline constexpr bool kFewKernels = false;
 #endif
 
 // With a preconditioner of several products kernels are long, and compile for minutes: those for
-// any code will do. Several columns have one kernel: their matrix is read where it is.
+// any code will do. Several columns have one kernel, and multigrid: their matrix is read where it
+// is.
 template <template <class, class> class Algorithm, class M, class T, int K>
 GpuKernels gpu_kernels() {
   using gpu_p2p::Port, gpu_p2p::StreamingPort;
@@ -39,6 +41,8 @@ GpuKernels gpu_kernels() {
   constexpr bool few = kFewKernels && !std::is_same_v<M, Identity<double>>;
   if constexpr (K > 1) {
     return for_any_code({any, nullptr});
+  } else if constexpr (std::is_same_v<M, Multigrid<T>>) {
+    return for_any_code({any, any});
   } else if constexpr (few) {
     return for_any_code({any, any});
   } else {

@@ -142,18 +142,6 @@ LayOut host_lay_out(const HaloPlan<T>& plan, const BlockPlans& plans, bool block
   };
 }
 
-template <class T>
-double bytes_of(const std::vector<PeLayout>& layouts) {
-  double bytes = 0.0;
-  for (const PeLayout& layout : layouts)
-    bytes += static_cast<double>(layout.units) * kSliceUnit +
-             static_cast<double>(layout.slices) * sizeof(WarpSlice) +
-             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
-             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
-             static_cast<double>(layout.values) * sizeof(T);
-  return bytes;
-}
-
 // The shares of all blocks, and what there is to know of them.
 template <class T>
 void lay_out_pes(const GpuPlace& place, const LayOut& lay_out, SystemLayout<T>& to) {
