@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         porous_hex,
         spheres_hex,
     )
+    from cpufree.generate.lognormal import lognormal3d
     from cpufree.generate.networks import delaunay3d, powergrid, social
     from cpufree.generate.registry import (
         describe,
@@ -66,6 +67,7 @@ __all__ = [
     "geomech_tet",
     "geomodel_hex",
     "heart",
+    "lognormal3d",
     "names",
     "parabolic_fem",
     "parse_spec",

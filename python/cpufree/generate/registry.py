@@ -27,6 +27,7 @@ _MODULES = {
     "parabolic_fem": "stencils",
     "apache2": "stencils",
     "powergrid": "networks",
+    "lognormal3d": "lognormal",
     "thermal2d": "scalar_fem",
     "stochflow3d": "scalar_fem",
     "heart": "cardiac",

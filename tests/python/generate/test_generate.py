@@ -26,6 +26,7 @@ SMALL = [
     "powergrid?width=20,height=40",
     "thermal2d?m=30",
     "thermal2d?m=30,kind=mass,shuffle=false",
+    "lognormal3d?nx=7,ny=6,nz=5",
     "stochflow3d?m=9",
     "stochflow3d?m=7,mesh=bcc",
     "heart?m=16",

@@ -191,6 +191,7 @@ def test_parameter_outside_its_range_is_refused_with_the_rule(spec, complaint):
         "apache2?shape=1000x1000x1000",
         "powergrid?width=30000,height=30000",
         "thermal2d?m=50000",
+        "lognormal3d?nx=1000,ny=1000,nz=1000",
         "stochflow3d?m=1000",
         "heart?m=2000",
         "geomech_tet?shape=500",
