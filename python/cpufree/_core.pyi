@@ -270,7 +270,7 @@ def row_part(
     ascend, or a column is no row.
     """
 
-def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
+def slice_padding(indptr: npt.NDArray[np.int64], slice: int, most: int) -> float:
     """Return what slices as wide as their longest row hold over the entries of rows."""
 
 def parse_entries(

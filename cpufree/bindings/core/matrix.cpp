@@ -165,10 +165,11 @@ nb::tuple row_part(const Vector<std::int64_t>& indptr, const Rows& indices, cons
   throw InvalidInput("data must be a contiguous array of float64 or float32");
 }
 
-double padding(const Vector<std::int64_t>& lengths, std::int64_t slice, std::int64_t most) {
+double padding(const Vector<std::int64_t>& indptr, std::int64_t slice, std::int64_t most) {
   require(slice >= 1, "a slice has a row at least");
+  require(indptr.size() >= 1, "indptr must not be empty");
   const nb::gil_scoped_release release;
-  return slice_padding(span_of(lengths), slice, most);
+  return slice_padding(span_of(indptr), slice, most);
 }
 
 nb::tuple digest(const Vector<std::uint8_t>& bytes) {
@@ -205,7 +206,7 @@ void bind_matrix(nb::module_& m) {
   m.def("compressed_graph", &compressed, nb::arg("indptr"), nb::arg("indices"), nb::arg("merge"));
   m.def("row_part", &row_part, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         nb::arg("start"), nb::arg("size"));
-  m.def("slice_padding", &padding, nb::arg("lengths"), nb::arg("slice"), nb::arg("most"));
+  m.def("slice_padding", &padding, nb::arg("indptr"), nb::arg("slice"), nb::arg("most"));
   m.def("digest", &digest, nb::arg("bytes"));
 }
 
