@@ -136,6 +136,8 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
     return refuse(found.flaw);
   }
+  if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
+    return refuse("the host is to lay this matrix out: its blocks may exchange packets");
   ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);

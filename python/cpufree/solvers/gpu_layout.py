@@ -83,7 +83,7 @@ def lay_out_on_gpu(
 def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:
     """Return where a matrix on a GPU is solved, or why not on one GPU of this process."""
     asked, env = context.asked, context.env
-    if A.nnz <= load_core().most_block_halo_nonzeros:
+    if A.nnz < load_core().least_gpu_layout_nonzeros:
         return "small matrices are laid out by the host"
     if context.options.reorder not in (False, "natural", "auto"):
         return "its rows are to be in another order"
