@@ -10,6 +10,7 @@
 #include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/kernels/layout.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/machine.hpp"
 #include "cpufree/systems/setup.hpp"
@@ -90,8 +91,8 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.team, "GPUs of one process lay a matrix out");
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
-  // Kernels of the first solve compile beside those that lay the matrix out.
-  compile_ahead_for<T>(spec.first, {kSingles | kPlainValues, false, place_.devices});
+  prepare_layout<T>(place_.devices);
+  compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
   timer_.lap("choice");
   set_up_by_gpus(matrix, {0, matrix.n});
 }

@@ -11,6 +11,7 @@
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/layout.hpp"
 
 namespace cpufree {
 
@@ -243,9 +244,9 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
   if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastGpuLayoutNonzeros))
     return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
-  if (cuts.empty() || may_get_block_halos(place, matrix, cuts) ||
-      !have_room(place, GivenCsr<T>::of(matrix), cuts))
-    return {};
+  if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
+  prepare_layout<T>(place.devices);  // before memory is asked for, which starts CUDA
+  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
   return cuts;
 }
 
