@@ -8,10 +8,16 @@
 #include <vector>
 
 #include "cpufree/systems/columns.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/gpu/pe_memory.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"
 
 namespace cpufree {
+
+// The kernels that a solve chooses from.
+template <class T>
+KernelsWanted kernels_wanted(const GpuPlace& place, const LayoutFacts& facts,
+                             const SolveSpec& spec);
 
 // All that is on the GPUs of a System, and goes with it. The caller holds the devices
 // (DeviceLocks), to make and to free it, too.
@@ -59,7 +65,6 @@ class GpuSolve {
     Array<double> history;
   };
 
-  Wanted wanted(const SolveSpec& spec) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);

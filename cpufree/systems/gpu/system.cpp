@@ -25,7 +25,8 @@ constexpr std::int64_t kEntriesOfMeshes = 30;
 // What is looked at of a matrix, to see whether its values have a dictionary.
 constexpr std::int64_t kLookedAt = 4096;
 constexpr std::size_t kFewValues = 16;
-constexpr double kVectors = 6.0;  // that a solve by prcg keeps on chip
+constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
+constexpr double kPadding = 1.15;  // entries of slices over nonzeros
 
 // What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
 // small one is expected to stay on chip, with halos of blocks and its values as they are
@@ -46,7 +47,12 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
-  return {kinds, small && matrix.nnz() >= 2 * kChunkWidth * matrix.n, place.devices};
+  const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
+  const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
+  return {.kinds = kinds,
+          .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
+          .devices = place.devices,
+          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
 }
 
 // What an update makes anew.
@@ -159,7 +165,7 @@ void GpuSystem<T>::begin_solves(const Fill& fill) {
   // What was expected may not be what is there.
   if (!place_.several_nodes())
     compile_ahead_for<T>(place_.spec.first,
-                         {kinds_of(layout_.facts), layout_.facts.on_chip, place_.devices});
+                         kernels_wanted<T>(place_, layout_.facts, place_.spec.first));
   // NVSHMEM may still be starting: what it is not needed for comes first.
   PeMemories<T> pes(layout_.pes.size());
   for (std::size_t k = 0; k < pes.size(); ++k)

@@ -25,6 +25,7 @@ std::string slices_of(SliceKinds kinds) { return "SlicesOf<" + std::to_string(ki
 template <class T>
 std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted& wanted) {
   const bool computes = spec.study != Study::no_compute;  // what does not compute does not stream
+  const bool streams = computes && wanted.streams;
   const SliceKinds kinds = wanted.kinds, streamed = kinds & ~kSimple;
   const std::string type = type_name<T>(), vectors = vectors_source(type);
   if (wanted.columns > 1)
@@ -32,8 +33,8 @@ std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted&
             vectors};
   std::vector<std::string> sources = {
       solver_source(spec, type, "Port", slices_of(kinds)),
-      computes ? solver_source(spec, type, "StreamingPort", slices_of(streamed))
-               : solver_source(spec, type, "Port", slices_of(kinds))};
+      streams ? solver_source(spec, type, "StreamingPort", slices_of(streamed))
+              : solver_source(spec, type, "Port", slices_of(kinds))};
   if (wanted.on_chip)
     sources.push_back(solver_source(
         spec, type, "Port",
