@@ -210,6 +210,9 @@ def are_rows(
 ) -> bool:
     """Say whether these are the rows of a square matrix, columns increasing in each."""
 
+def widened(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Return the same numbers in 64 bits, by all cores."""
+
 def inspect(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int32],

@@ -39,6 +39,15 @@ bool are_rows_in(const Vector<std::int64_t>& indptr, const nb::object& indices) 
   throw InvalidInput("indices must be a contiguous array of int32 or int64");
 }
 
+nb::object widened_array(const Rows& numbers) {
+  PageVector<std::int64_t> wide;
+  {
+    const nb::gil_scoped_release release;
+    wide = widened(span_of(numbers));
+  }
+  return to_numpy(std::move(wide));
+}
+
 template <class T>
 EntryReport report_on(const Vector<std::int64_t>& indptr, const Rows& indices,
                       const Vector<T>& data) {
@@ -195,6 +204,7 @@ nb::dict dict_of(const EntryReport& seen) {
 
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
+  m.def("widened", &widened_array, nb::arg("numbers"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
   m.def("largest_entry", &largest_entry_of, nb::arg("data"));
   m.def("residual_norm", &residual_norm_in, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
