@@ -31,6 +31,7 @@ from cpufree.bench.core.machine import describe_machine, describe_versions, sour
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr, load_matrix
+from cpufree.text import counted
 
 SCHEMA = 2
 SYSTEMS = (
@@ -118,7 +119,7 @@ def verdicts(results: list[dict[str, Any]], names: list[str]) -> dict[str, dict[
                 continue
             for key, systems in sooner.items():
                 if not one[names[0]]["converged"] or one[name][key] < one[names[0]][key]:
-                    systems.append(f"{one['name']}, {one['pes']} PEs")
+                    systems.append(f"{one['name']}, {counted(one['pes'], 'PE')}")
         found[name] = sooner
     return found
 
@@ -134,7 +135,9 @@ def show_verdicts(record: dict[str, Any], names: list[str]) -> None:
 def show(name: str, found: dict[str, Any], names: list[str]) -> None:
     """Print a system's results, each beside the first one's."""
     first = found[names[0]]
-    tell.print(f"{name}: {found['rows']} rows, {found['nnz']} nonzeros, {found['pes']} PEs")
+    tell.print(
+        f"{name}: {found['rows']} rows, {found['nnz']} nonzeros, {counted(found['pes'], 'PE')}"
+    )
     for key in names:
         one = found[key]
         fewer = first["iterations"] / max(1, one["iterations"])
@@ -183,7 +186,7 @@ def main(
             try:
                 found = measure(A, names, count, how, rounds, seed)
             except CpufreeError as error:
-                tell.print(f"{name}, {count} PEs: {error}", style="red")
+                tell.print(f"{name}, {counted(count, 'PE')}: {error}", style="red")
                 record["results"].append({"name": name, "pes": count, "error": str(error)})
             else:
                 show(name, found, names)
