@@ -182,16 +182,20 @@ void join(Seen& all, const Seen& some) {
 
 template <class I>
 bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col) {
-  if (row_ptr.empty() || row_ptr.front() != 0 || !std::ranges::is_sorted(row_ptr) ||
-      row_ptr.back() != static_cast<std::int64_t>(col.size()))
-    return false;
+  const auto all = static_cast<std::int64_t>(col.size());
+  if (row_ptr.empty() || row_ptr.front() != 0 || row_ptr.back() != all) return false;
   const auto n = static_cast<I>(row_ptr.size() - 1);
   std::atomic<bool> sound = true;
   for_chunks(row_ptr, [&](RowRange chunk) {
     bool here = true;
     for (std::int32_t row = chunk.begin; row < chunk.end; ++row) {
       I before = -1;
-      for (std::int64_t k = row_ptr[at(row)]; k < row_ptr[at(row) + 1]; ++k) {
+      const std::int64_t begin = row_ptr[at(row)], end = row_ptr[at(row) + 1];
+      if (begin < 0 || begin > end || end > all) {
+        here = false;
+        break;
+      }
+      for (std::int64_t k = begin; k < end; ++k) {
         here &= before < col[at(k)];
         before = col[at(k)];
       }
@@ -200,6 +204,16 @@ bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col) {
     if (!here) sound = false;
   });
   return sound;
+}
+
+PageVector<std::int64_t> widened(std::span<const std::int32_t> numbers) {
+  constexpr std::size_t kOfTask = std::size_t{1} << 18;
+  PageVector<std::int64_t> wide(numbers.size());
+  in_parallel(static_cast<int>((numbers.size() + kOfTask - 1) / kOfTask), [&](int task) {
+    const auto mine = numbers.subspan(at(task) * kOfTask);
+    std::copy_n(mine.begin(), std::min(mine.size(), kOfTask), wide.data() + at(task) * kOfTask);
+  });
+  return wide;
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cpufree/base/pages.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace cpufree {
@@ -13,6 +14,9 @@ namespace cpufree {
 // the columns of each row increase strictly, from 0 to n - 1. I: int32 or int64.
 template <class I>
 bool are_rows(std::span<const std::int64_t> row_ptr, std::span<const I> col);
+
+// The same numbers in 64 bits.
+PageVector<std::int64_t> widened(std::span<const std::int32_t> numbers);
 
 struct EntryReport {
   bool mirrored = true;  // where there is (i, j), there is (j, i)

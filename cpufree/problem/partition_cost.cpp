@@ -146,9 +146,9 @@ PartitionCost cost_of(std::span<const std::int64_t> row_ptr, std::span<const std
   return Counter(row_ptr, col, part, pes).count();
 }
 
-double slice_padding(std::span<const std::int64_t> lengths, std::int64_t slice, std::int64_t most) {
+double slice_padding(std::span<const std::int64_t> row_ptr, std::int64_t slice, std::int64_t most) {
   constexpr std::int64_t kRowsOfTask = 1 << 18;
-  const auto rows = static_cast<std::int64_t>(lengths.size());
+  const auto rows = static_cast<std::int64_t>(row_ptr.size()) - 1;
   const std::int64_t task = (kRowsOfTask + slice - 1) / slice * slice;
   std::atomic<std::int64_t> held = 0, stored = 0;
   in_parallel(static_cast<int>((rows + task - 1) / task), [&](int k) {
@@ -157,7 +157,7 @@ double slice_padding(std::span<const std::int64_t> lengths, std::int64_t slice, 
     for (std::int64_t first = k * task; first < last; first += slice) {
       std::int64_t width = 0;
       for (std::int64_t row = first; row < std::min(last, first + slice); ++row) {
-        const std::int64_t length = std::min(lengths[at(row)], most);
+        const std::int64_t length = std::min(row_ptr[at(row) + 1] - row_ptr[at(row)], most);
         width = std::max(width, length);
         sum += length;
       }

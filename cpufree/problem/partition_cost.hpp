@@ -23,6 +23,6 @@ PartitionCost cost_of(std::span<const std::int64_t> row_ptr, std::span<const std
 // What slices of `slice` consecutive rows, each as wide as its longest row, hold over the entries
 // of the rows; 1 where there are none. A row counts up to `most` entries: longer ones are stored
 // apart.
-double slice_padding(std::span<const std::int64_t> lengths, std::int64_t slice, std::int64_t most);
+double slice_padding(std::span<const std::int64_t> row_ptr, std::int64_t slice, std::int64_t most);
 
 }  // namespace cpufree

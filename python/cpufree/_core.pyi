@@ -210,6 +210,9 @@ def are_rows(
 ) -> bool:
     """Say whether these are the rows of a square matrix, columns increasing in each."""
 
+def widened(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Return the same numbers in 64 bits, by all cores."""
+
 def inspect(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int32],
@@ -270,7 +273,7 @@ def row_part(
     ascend, or a column is no row.
     """
 
-def slice_padding(lengths: npt.NDArray[np.int64], slice: int, most: int) -> float:
+def slice_padding(indptr: npt.NDArray[np.int64], slice: int, most: int) -> float:
     """Return what slices as wide as their longest row hold over the entries of rows."""
 
 def parse_entries(

@@ -39,6 +39,15 @@ bool are_rows_in(const Vector<std::int64_t>& indptr, const nb::object& indices) 
   throw InvalidInput("indices must be a contiguous array of int32 or int64");
 }
 
+nb::object widened_array(const Rows& numbers) {
+  PageVector<std::int64_t> wide;
+  {
+    const nb::gil_scoped_release release;
+    wide = widened(span_of(numbers));
+  }
+  return to_numpy(std::move(wide));
+}
+
 template <class T>
 EntryReport report_on(const Vector<std::int64_t>& indptr, const Rows& indices,
                       const Vector<T>& data) {
@@ -165,10 +174,11 @@ nb::tuple row_part(const Vector<std::int64_t>& indptr, const Rows& indices, cons
   throw InvalidInput("data must be a contiguous array of float64 or float32");
 }
 
-double padding(const Vector<std::int64_t>& lengths, std::int64_t slice, std::int64_t most) {
+double padding(const Vector<std::int64_t>& indptr, std::int64_t slice, std::int64_t most) {
   require(slice >= 1, "a slice has a row at least");
+  require(indptr.size() >= 1, "indptr must not be empty");
   const nb::gil_scoped_release release;
-  return slice_padding(span_of(lengths), slice, most);
+  return slice_padding(span_of(indptr), slice, most);
 }
 
 nb::tuple digest(const Vector<std::uint8_t>& bytes) {
@@ -194,6 +204,7 @@ nb::dict dict_of(const EntryReport& seen) {
 
 void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
+  m.def("widened", &widened_array, nb::arg("numbers"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
   m.def("largest_entry", &largest_entry_of, nb::arg("data"));
   m.def("residual_norm", &residual_norm_in, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
@@ -205,7 +216,7 @@ void bind_matrix(nb::module_& m) {
   m.def("compressed_graph", &compressed, nb::arg("indptr"), nb::arg("indices"), nb::arg("merge"));
   m.def("row_part", &row_part, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         nb::arg("start"), nb::arg("size"));
-  m.def("slice_padding", &padding, nb::arg("lengths"), nb::arg("slice"), nb::arg("most"));
+  m.def("slice_padding", &padding, nb::arg("indptr"), nb::arg("slice"), nb::arg("most"));
   m.def("digest", &digest, nb::arg("bytes"));
 }
 

@@ -27,8 +27,8 @@ class FreePort {
   static V add(V* to, V value) {
     return std::atomic_ref(*to).fetch_add(value, kAny);
   }
-  static void join(std::uint32_t* to, std::uint32_t bits) {
-    std::atomic_ref(*to).fetch_or(bits, kAny);
+  static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
+    return std::atomic_ref(*to).fetch_or(bits, kAny);
   }
   static void raise(std::uint64_t* to, std::uint64_t value) {
     const std::atomic_ref<std::uint64_t> number(*to);

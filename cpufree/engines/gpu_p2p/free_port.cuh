@@ -27,7 +27,9 @@ class FreePort {
   __device__ static std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
     return atomicAdd(wide(to), value);
   }
-  __device__ static void join(std::uint32_t* to, std::uint32_t bits) { atomicOr(to, bits); }
+  __device__ static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
+    return atomicOr(to, bits);
+  }
   __device__ static void raise(std::uint64_t* to, std::uint64_t value) {
     atomicMax(wide(to), value);
   }

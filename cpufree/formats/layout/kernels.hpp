@@ -11,6 +11,7 @@
   X(RebaseRows)                       \
   X(CheckRows)                        \
   X(CheckMirrors)                     \
+  X(CountReads)                       \
   X(SumNumbers)                       \
   X(ScanNumbers)                      \
   X(TakeNumbers)                      \

@@ -12,6 +12,46 @@ namespace cpufree {
 
 using gpu::OnDevice;
 
+namespace {
+
+// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
+// without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
+// (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
+// fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
+// through rings should not evict the vectors.
+template <class T>
+Wanted wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpec& spec) {
+  Wanted wanted = wanted_by(spec, sizeof(T));
+  const double bytes = facts.bytes_of_pe;
+  const int keep = place.spec.keep, ring = place.spec.ring;
+  wanted.warps = facts.threads / gpu_p2p::kWarp;
+  wanted.matrix_bytes = bytes;
+  const bool far = bytes > machine::kSolverCachedBytes;
+  wanted.passing = far || keep >= 0;
+  if (keep >= 0)
+    wanted.kept = keep;
+  else if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
+  wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
+  const bool coded = std::ranges::any_of(
+      facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });
+  const bool light = coded && facts.entries <= kChunkWidth * facts.rows;
+  const bool pays = facts.lanes_share_rows || keep >= 0 || (far && !light);
+  wanted.slots = ring < 0 && !pays ? 0 : ring;
+  return wanted;
+}
+
+}  // namespace
+
+template <class T>
+KernelsWanted kernels_wanted(const GpuPlace& place, const LayoutFacts& facts,
+                             const SolveSpec& spec) {
+  return {.kinds = kinds_of(facts),
+          .on_chip = facts.on_chip,
+          .devices = place.devices,
+          .streams = wanted_of<T>(place, facts, spec).slots != 0};
+}
+
 template <class T>
 GpuSolve<T>::GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemories<T> pes,
                       double bound)
@@ -49,33 +89,6 @@ void GpuSolve<T>::make_heaps(std::size_t entries) {
   transfer_ = std::make_unique<GpuTransfer<T>>(devices, streams, entries);
 }
 
-// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
-// without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
-// (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
-// fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
-// through rings should not evict the vectors.
-template <class T>
-Wanted GpuSolve<T>::wanted(const SolveSpec& spec) const {
-  Wanted wanted = wanted_by(spec, sizeof(T));
-  const double bytes = facts_.bytes_of_pe;
-  const int keep = place_.spec.keep, ring = place_.spec.ring;
-  wanted.warps = facts_.threads / gpu_p2p::kWarp;
-  wanted.matrix_bytes = bytes;
-  const bool far = bytes > machine::kSolverCachedBytes;
-  wanted.passing = far || keep >= 0;
-  if (keep >= 0)
-    wanted.kept = keep;
-  else if (far || (facts_.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
-  wanted.vector_bytes = static_cast<double>(facts_.rows) / place_.own.all * sizeof(T);
-  const bool coded = std::ranges::any_of(
-      facts_.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });
-  const bool light = coded && facts_.entries <= kChunkWidth * facts_.rows;
-  const bool pays = facts_.lanes_share_rows || keep >= 0 || (far && !light);
-  wanted.slots = ring < 0 && !pays ? 0 : ring;
-  return wanted;
-}
-
 template <class T>
 auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   const std::tuple key(spec.method, spec.preconditioner, spec.study);
@@ -83,18 +96,18 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   Choice choice;
   choice.kernel.blocks = facts_.blocks;
   choice.kernel.threads = facts_.threads;
-  const SliceKinds kinds = kinds_of(facts_);
+  const KernelsWanted here = kernels_wanted<T>(place_, facts_, spec);
   const GpuKernels all = place_.several_nodes()
                              ? remote_kernels<T>(place_.spec.nvshmem_kernels, spec)
-                             : kernels_for<T>(spec, {kinds, facts_.on_chip, place_.devices});
-  const GpuKernelPair& kernels = has_kind(kinds, kRuns | kSimpleRuns) ? all.runs : all.singles;
+                             : kernels_for<T>(spec, here);
+  const GpuKernelPair& kernels = has_kind(here.kinds, kRuns | kSimpleRuns) ? all.runs : all.singles;
   const bool simple = facts_.on_chip && all.on_chip != nullptr;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, place_.devices, facts_.blocks),
                                fast_memory_limit(kernels.streaming, place_.devices, facts_.blocks));
   if (simple)
     limit = std::min(limit, fast_memory_limit(all.on_chip, place_.devices, facts_.blocks));
   limit = place_.least("memory on chip", limit);
-  const Wanted all_wanted = wanted(spec);
+  const Wanted all_wanted = wanted_of<T>(place_, facts_, spec);
   FastMemory fast = choose_residency(facts_.sizes, all_wanted, limit, place_.spec.residency);
   const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
   if (facts_.lanes_share_rows && !on_chip)
@@ -258,6 +271,9 @@ SolveResult GpuSolve<T>::solve(VectorView<const T> b, VectorView<const T> x0, Ve
   return result;
 }
 
+template KernelsWanted kernels_wanted<float>(const GpuPlace&, const LayoutFacts&, const SolveSpec&);
+template KernelsWanted kernels_wanted<double>(const GpuPlace&, const LayoutFacts&,
+                                              const SolveSpec&);
 template class GpuSolve<float>;
 template class GpuSolve<double>;
 

@@ -9,10 +9,17 @@
 #include <vector>
 
 #include "cpufree/systems/columns.hpp"
+#include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/gpu/multigrid.hpp"
+#include "cpufree/systems/gpu/pe_memory.hpp"
 #include "cpufree/systems/gpu/transfer.hpp"
 
 namespace cpufree {
+
+// The kernels that a solve chooses from.
+template <class T>
+KernelsWanted kernels_wanted(const GpuPlace& place, const LayoutFacts& facts,
+                             const SolveSpec& spec);
 
 // All that is on the GPUs of a System, and goes with it. The caller holds the devices
 // (DeviceLocks), to make and to free it, too.
@@ -65,7 +72,6 @@ class GpuSolve {
     Array<double> history;
   };
 
-  Wanted wanted(const SolveSpec& spec) const;
   const Choice& choice_for(const SolveSpec& spec);
   void reserve(const SolveSpec& spec, const SolveParams& params);
   double load(VectorView<const T> b, VectorView<const T> x0, bool& has_guess);

@@ -10,6 +10,7 @@
 #include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/systems/factor_layout.hpp"
 #include "cpufree/systems/gpu/engine.hpp"
+#include "cpufree/systems/gpu/kernels/layout.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
 #include "cpufree/systems/machine.hpp"
 #include "cpufree/systems/setup.hpp"
@@ -24,7 +25,8 @@ constexpr std::int64_t kEntriesOfMeshes = 30;
 // What is looked at of a matrix, to see whether its values have a dictionary.
 constexpr std::int64_t kLookedAt = 4096;
 constexpr std::size_t kFewValues = 16;
-constexpr double kVectors = 6.0;  // that a solve by prcg keeps on chip
+constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
+constexpr double kPadding = 1.15;  // entries of slices over nonzeros
 
 // Rows of a level of multigrid up to which every PE works on all of them: it takes less than the
 // exchanges between PEs that are saved.
@@ -49,7 +51,12 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
-  return {kinds, small && matrix.nnz() >= 2 * kChunkWidth * matrix.n, place.devices};
+  const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
+  const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
+  return {.kinds = kinds,
+          .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
+          .devices = place.devices,
+          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
 }
 
 // What an update makes anew.
@@ -101,8 +108,8 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   require(!spec.team, "GPUs of one process lay a matrix out");
   require(!spec.factors.any() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
-  // Kernels of the first solve compile beside those that lay the matrix out.
-  compile_ahead_for<T>(spec.first, {kSingles | kPlainValues, false, place_.devices});
+  prepare_layout<T>(place_.devices);
+  compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
   timer_.lap("choice");
   set_up_by_gpus(matrix, {0, matrix.n});
 }
@@ -168,6 +175,8 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
     return refuse(found.flaw);
   }
+  if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
+    return refuse("the host is to lay this matrix out: its blocks may exchange packets");
   ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);
@@ -188,7 +197,7 @@ void GpuSystem<T>::begin_solves(const Fill& fill) {
   // What was expected may not be what is there.
   if (!place_.several_nodes())
     compile_ahead_for<T>(place_.spec.first,
-                         {kinds_of(layout_.facts), layout_.facts.on_chip, place_.devices});
+                         kernels_wanted<T>(place_, layout_.facts, place_.spec.first));
   // NVSHMEM may still be starting: what it is not needed for comes first.
   PeMemories<T> pes(layout_.pes.size());
   for (std::size_t k = 0; k < pes.size(); ++k)

@@ -43,6 +43,14 @@ class EntryStatistics:
         return cls(**load_core().inspect(indptr, indices, data))
 
 
+def in_64_bits(indptr: Any) -> NDArray[np.int64]:
+    """Return where rows begin as a contiguous array of int64."""
+    if indptr.dtype == np.int32 and indptr.ndim == 1 and indptr.flags.c_contiguous:
+        wide: NDArray[np.int64] = load_core().widened(indptr)
+        return wide
+    return np.ascontiguousarray(indptr, dtype=np.int64)
+
+
 def are_rows(indptr: Any, indices: Any) -> bool:
     """Say whether arrays are the rows of a square matrix, columns increasing in each.
 

@@ -17,6 +17,7 @@ from cpufree.matrix.entries import (
     are_rows,
     check_bounds,
     columns_increase,
+    in_64_bits,
 )
 from cpufree.matrix.from_gpu import to_host
 from cpufree.matrix.from_pandas import entries_of, is_table
@@ -264,7 +265,7 @@ def _from_sparse(A: Any) -> CsrMatrix:
         check_shape(A.shape, A.nnz)
         with np.errstate(over="ignore"):
             A = A.astype(dtype).tocsr()
-    indptr = np.ascontiguousarray(A.indptr, dtype=np.int64)
+    indptr = in_64_bits(A.indptr)
     if indptr.size != A.shape[0] + 1:
         raise MatrixError(
             f"the CSR arrays are inconsistent: {A.shape[0]} rows, but indptr has "

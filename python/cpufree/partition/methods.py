@@ -280,15 +280,21 @@ def in_sequence(part: Int32s) -> bool:
     return bool((part[1:] >= part[:-1]).all())
 
 
-def padding(lengths: Int64s) -> float:
+def padding(starts: Int64s) -> float:
     """Return what slices of SLICE consecutive rows, as wide as their longest, hold over the rows.
+
+    Row i has starts[i + 1] - starts[i] entries.
 
     1 where no slice has rows of different lengths. Rows much longer than others do not count: they
     are stored apart.
     """
-    total = int(lengths.sum())
-    most = LONG * total // max(1, lengths.size) + 1
-    return float(load_core().slice_padding(np.ascontiguousarray(lengths, np.int64), SLICE, most))
+    most = LONG * int(starts[-1]) // max(1, starts.size - 1) + 1
+    return float(load_core().slice_padding(starts, SLICE, most))
+
+
+def starts_of(lengths: Int64s) -> Int64s:
+    """Return where rows of these lengths begin, one after the other, and where the last ends."""
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
 def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s | None:
@@ -299,15 +305,14 @@ def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s
     n = A.shape[0]
     if A.nnz > SHORT * n:
         return None
-    lengths = np.diff(A.indptr)
     as_it_is = order is None and (part is None or in_sequence(part))
-    if as_it_is and padding(lengths) < PADDED:
+    if as_it_is and padding(A.indptr) < PADDED:
         return None
     sequence = np.arange(n, dtype=np.int32) if order is None else order
     if part is not None:
         sequence = sequence[np.argsort(part[sequence], kind="stable")]
-    lengths = lengths[sequence]
-    before = padding(lengths)
+    lengths = np.diff(A.indptr)[sequence]
+    before = padding(starts_of(lengths))
     if before < PADDED:
         return None
     window = np.arange(n) // WINDOW
@@ -315,7 +320,7 @@ def by_length(A: CsrMatrix, part: Int32s | None, order: Int32s | None) -> Int32s
         window += part[sequence]
     longest = int(lengths.max()) + 1
     sorting = np.argsort(window * longest + (longest - 1 - lengths), kind="stable")
-    if padding(lengths[sorting]) > 1.0 + LEFT * (before - 1.0):
+    if padding(starts_of(lengths[sorting])) > 1.0 + LEFT * (before - 1.0):
         return None
     return np.asarray(sequence[sorting], dtype=np.int32)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cpufree import options
@@ -50,15 +50,14 @@ def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
     return Goal(max(1, columns), *limits)
 
 
-def first_solve(size: Size, where: Placement, pc: str, call: OneCall) -> dict[str, Any]:
-    """Return what GPUs are told of the solve that comes first: its kernels compile meanwhile.
+def with_first_solve(where: Placement, size: Size, pc: str, call: OneCall) -> Placement:
+    """Return where a system goes, GPUs told of the solve that comes first: its kernels compile.
 
     Args:
-        size: of the system. where: it goes. pc: the preconditioner of the Solver.
-        call: what is known of the solve.
+        size: of the system. pc: the preconditioner of the Solver. call: what is known of the solve.
     """
     if not where.gpus:
-        return {}
+        return where
     facts = Solve(
         engine=where.engine,
         pes=where.pes,
@@ -68,7 +67,8 @@ def first_solve(size: Size, where: Placement, pc: str, call: OneCall) -> dict[st
         pc=pc,
         rtol=call.goal.rtol,
     )
-    return {"first_method": choose_method(call.method, facts)[0], "first_pc": pc}
+    method, _ = choose_method(call.method, facts)
+    return replace(where, tuning={**where.tuning, "first_method": method, "first_pc": pc})
 
 
 def forecast(A: CsrMatrix, goal: Goal, past: Sequence[int]) -> Forecast:

@@ -23,7 +23,7 @@ from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.factors import SET_UP, without_multigrid
-from cpufree.solvers.forecast import first_solve
+from cpufree.solvers.forecast import with_first_solve
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
@@ -64,8 +64,8 @@ def lay_out_on_gpu(
         return where
     laps.lap("place")
     size = Size(A.n, A.nnz, kind.itemsize)
-    first = first_solve(size, where, context.options.pc, context.options.call)
-    tuning = {**without_multigrid(where.tuning), **first, "inspect": context.options.check}
+    where = with_first_solve(where, size, context.options.pc, context.options.call)
+    tuning = {**without_multigrid(where.tuning), "inspect": context.options.check}
     system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
     sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
     layout = layout_of(system, where, sharing, [], laps)
@@ -83,7 +83,7 @@ def lay_out_on_gpu(
 def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:
     """Return where a matrix on a GPU is solved, or why not on one GPU of this process."""
     asked, env = context.asked, context.env
-    if A.nnz <= load_core().most_block_halo_nonzeros:
+    if A.nnz < load_core().least_gpu_layout_nonzeros:
         return "small matrices are laid out by the host"
     if context.options.reorder not in (False, "natural", "auto"):
         return "its rows are to be in another order"

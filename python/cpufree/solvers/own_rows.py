@@ -20,6 +20,7 @@ from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import agreement
 from cpufree.solvers.factors import without_multigrid
+from cpufree.solvers.forecast import with_first_solve
 from cpufree.solvers.layout import MatrixSetup, Sharing, balance_warning, layout_of
 from cpufree.solvers.preparation import converted, symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
@@ -57,7 +58,9 @@ def lay_out(
     laps.lap("rows")
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     n = rows.shape[0]
-    where = place(SystemWork(Size(n, nnz, kind.itemsize)), context.asked, context.env, team=team)
+    size = Size(n, nnz, kind.itemsize)
+    where = place(SystemWork(size), context.asked, context.env, team=team)
+    where = with_first_solve(where, size, context.options.pc, context.options.call)
     laps.lap("place")
     notes = symmetry_warnings(plan.asymmetry)  # the system takes the plan away
     of_source, numbers = "", None

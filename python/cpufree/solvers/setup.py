@@ -25,7 +25,7 @@ from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
 from cpufree.solvers import agreement, gpu_layout, own_rows
-from cpufree.solvers.forecast import first_solve, forecast
+from cpufree.solvers.forecast import forecast, with_first_solve
 from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
 from cpufree.solvers.preparation import (
     Prepared,
@@ -147,9 +147,8 @@ def _place(
         work = SystemWork(size)
     near = context.rhs_gpu if rhs_gpu is None else rhs_gpu
     where = place(work, context.asked, context.env, near, context.team)
-    first = first_solve(size, where, context.options.pc, context.options.call)
     laps.lap("place")
-    return replace(where, tuning={**where.tuning, **first})
+    return with_first_solve(where, size, context.options.pc, context.options.call)
 
 
 def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:

@@ -20,4 +20,9 @@ void launch_layout(const K& kernel, std::int64_t items, gpuStream_t stream) {
 #define CPUFREE_LAYOUT_ONE(K) template void launch_layout(const K&, std::int64_t, gpuStream_t);
 CPUFREE_ALL_LAYOUT_KERNELS
 
+template <class T>
+void prepare_layout(std::span<const int>) {}
+template void prepare_layout<float>(std::span<const int>);
+template void prepare_layout<double>(std::span<const int>);
+
 }  // namespace cpufree

@@ -111,6 +111,17 @@ TEST(the_largest_entry_is_found_anywhere) {
   CHECK_EQ(largest_entry<float>(std::vector<float>{}), 0.0F);
 }
 
+TEST(numbers_in_64_bits_are_the_same) {
+  std::vector<std::int32_t> numbers(600'011);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    numbers[k] = static_cast<std::int32_t>(k * 7919) - 1'000'000;
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, numbers.size()}) {
+    const auto wide = widened({numbers.data(), count});
+    CHECK(std::equal(wide.begin(), wide.end(), numbers.begin(),
+                     numbers.begin() + static_cast<std::ptrdiff_t>(count)));
+  }
+}
+
 TEST(rows_are_told_from_other_arrays) {
   const auto a = banded();
   const auto rows = [](const std::vector<std::int64_t>& ptr, const std::vector<std::int32_t>& col) {
@@ -128,6 +139,10 @@ TEST(rows_are_told_from_other_arrays) {
   auto ptr = a.row_ptr;
   ptr[7] = ptr[9];
   CHECK(!rows(ptr, a.col));
+  for (const std::int64_t far : {std::int64_t{-8}, std::int64_t{1} << 40}) {
+    ptr[30'000] = far;
+    CHECK(!rows(ptr, a.col));
+  }
   ptr = a.row_ptr;
   ptr.back() -= 1;
   CHECK(!rows(ptr, a.col));

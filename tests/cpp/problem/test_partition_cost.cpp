@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <set>
 #include <vector>
@@ -15,6 +16,13 @@ using namespace cpufree;
 using namespace testing_matrices;
 
 namespace {
+
+// Where rows of these lengths begin, and the last one ends.
+std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> starts(lengths.size() + 1, 0);
+  std::partial_sum(lengths.begin(), lengths.end(), starts.begin() + 1);
+  return starts;
+}
 
 using Part = std::vector<std::int32_t>;
 
@@ -95,10 +103,10 @@ TEST(cost_of_a_large_grid_on_many_pes_is_as_counted_by_hand) {
 TEST(padding_is_what_slices_hold_over_the_entries) {
   std::vector<std::int64_t> lengths(32, 4);
   lengths[0] = 8;
-  CHECK_EQ(slice_padding(lengths, 32, 100), 32.0 * 8 / 132);
-  CHECK_EQ(slice_padding(lengths, 32, 4), 1.0);  // the long row counts as the others
-  CHECK_EQ(slice_padding(std::vector<std::int64_t>(40, 0), 32, 1), 1.0);
-  CHECK_EQ(slice_padding({}, 32, 1), 1.0);
+  CHECK_EQ(slice_padding(starts_of(lengths), 32, 100), 32.0 * 8 / 132);
+  CHECK_EQ(slice_padding(starts_of(lengths), 32, 4), 1.0);  // the long row counts as the others
+  CHECK_EQ(slice_padding(std::vector<std::int64_t>(41, 0), 32, 1), 1.0);
+  CHECK_EQ(slice_padding(std::vector<std::int64_t>{0}, 32, 1), 1.0);
 }
 
 TEST(padding_of_many_rows_is_that_of_one_thread) {
@@ -113,5 +121,6 @@ TEST(padding_of_many_rows_is_that_of_one_thread) {
     held += 32 * std::min<std::int64_t>(40, *std::max_element(begin, last));
     for (auto it = begin; it != last; ++it) stored += std::min<std::int64_t>(40, *it);
   }
-  CHECK_EQ(slice_padding(lengths, 32, 40), static_cast<double>(held) / static_cast<double>(stored));
+  CHECK_EQ(slice_padding(starts_of(lengths), 32, 40),
+           static_cast<double>(held) / static_cast<double>(stored));
 }

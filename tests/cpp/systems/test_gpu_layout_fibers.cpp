@@ -251,6 +251,25 @@ TEST(gpus_lay_out_what_gets_no_halos_of_blocks) {
   CHECK(by_host.plan().refused.starts_with("the host is to lay"));
 }
 
+TEST(a_matrix_on_a_gpu_is_left_to_the_host_where_it_may_get_halos_of_blocks) {
+  SystemSpec spec = spec_for(1, 2, -1);
+  spec.halo = -1;
+  spec.gpus = {0};
+  for (const bool read_much : {true, false}) {
+    const auto grid = grid2d<double>(100, 100);
+    const auto a = read_much ? shuffled(grid, 3) : grid;
+    const gpu::DeviceArray<std::int64_t> ptr(0, a.row_ptr);
+    const gpu::DeviceArray<std::int32_t> col(0, a.col);
+    const gpu::DeviceArray<double> val(0, a.val);
+    const GpuSystem<double> made(
+        GivenCsr<double>{a.n(), ptr.data(), true, col.data(), val.data(), 0}, spec);
+    const GpuSystem<double> host(a.view(), {}, {}, spec);
+    CHECK_EQ(host.plan().block_halo, std::string(read_much ? "flags" : "packets"));
+    CHECK_EQ(made.plan().refused.empty(), read_much);
+    if (read_much) CHECK_EQ(first_difference(host, made, 1), -1);
+  }
+}
+
 TEST(the_plan_tells_of_the_solve_that_is_expected_first) {
   SystemSpec spec = spec_for(1, 2, 0);
   const auto a = grid2d<double>(40, 40);

@@ -91,11 +91,6 @@ def test_new_values_are_laid_out_anew(pes: int) -> None:
     assert np.array_equal(pair[0]["x"], pair[1]["x"])
 
 
-@pytest.fixture
-def every_matrix_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cpufree._core.most_block_halo_nonzeros", 0)
-
-
 def on_gpu(A: Any, library: str) -> Any:
     """Return a matrix on GPU 0, of CuPy or PyTorch."""
     if library == "cupy":
@@ -108,10 +103,9 @@ def on_gpu(A: Any, library: str) -> Any:
     return torch.sparse_csr_tensor(*arrays, torch.from_numpy(A.data), A.shape).to("cuda:0")
 
 
-@pytest.mark.usefixtures("every_matrix_is_large")
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    A = cpufree.generate.poisson3d(30, 29, 28)
+    A = cpufree.generate.poisson3d(90, 89, 88)
     matrix, b = on_gpu(A, library), rhs(A)
     if library == "cupy":
         monkeypatch.setattr(type(matrix), "get", lambda self: pytest.fail("copied to the host"))
@@ -121,9 +115,8 @@ def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.Monke
     assert true_residual(A, result.x, b) <= 1.001e-9
 
 
-@pytest.mark.usefixtures("every_matrix_is_large")
 def test_matrix_on_a_gpu_that_is_not_symmetric_is_refused_with_the_entry() -> None:
-    A = cpufree.generate.poisson2d(30, 29).tolil()
+    A = cpufree.generate.poisson3d(90, 89, 88)
     A[3, 4] = 7.0
     with pytest.raises(NotSymmetricError, match="row 3, column 4"):
-        Solver(on_gpu(A.tocsr(), "cupy"))
+        Solver(on_gpu(A, "cupy"))

@@ -69,7 +69,7 @@ def test_entries_are_not_looked_at_where_that_is_not_wanted(machine: FakeCore) -
 
 
 def test_small_matrices_are_laid_out_by_the_host(machine: FakeCore) -> None:
-    machine.most_block_halo_nonzeros = 100
+    machine.least_gpu_layout_nonzeros = 100
     matrix = CupyMatrix(A)
     Solver(matrix, engine="cuda_p2p").close()
     assert matrix.downloads == 1

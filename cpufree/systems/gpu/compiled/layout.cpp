@@ -39,4 +39,11 @@ void launch(std::string_view name, const void* kernel, std::int64_t items, gpuSt
   }
 CPUFREE_ALL_LAYOUT_KERNELS
 
+template <class T>
+void prepare_layout(std::span<const int> devices) {
+  compile_ahead(layout_sources(type_name<T>()), devices);
+}
+template void prepare_layout<float>(std::span<const int>);
+template void prepare_layout<double>(std::span<const int>);
+
 }  // namespace cpufree

@@ -27,6 +27,7 @@ std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted&
   // What does not compute does not stream, nor does A beside the levels of multigrid.
   const bool amg = spec.preconditioner == Preconditioner::amg;
   const bool computes = spec.study != Study::no_compute && !amg;
+  const bool streams = computes && wanted.streams;
   const SliceKinds kinds = wanted.kinds, streamed = kinds & ~kSimple;
   const std::string type = type_name<T>(), vectors = vectors_source(type);
   if (wanted.columns > 1)
@@ -34,8 +35,8 @@ std::vector<std::string> sources_for(const SolveSpec& spec, const KernelsWanted&
             vectors};
   std::vector<std::string> sources = {
       solver_source(spec, type, "Port", slices_of(kinds)),
-      computes ? solver_source(spec, type, "StreamingPort", slices_of(streamed))
-               : solver_source(spec, type, "Port", slices_of(kinds))};
+      streams ? solver_source(spec, type, "StreamingPort", slices_of(streamed))
+              : solver_source(spec, type, "Port", slices_of(kinds))};
   if (wanted.on_chip)
     sources.push_back(solver_source(
         spec, type, "Port",

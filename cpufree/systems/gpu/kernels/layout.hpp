@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "cpufree/formats/layout/kernels.hpp"
 
@@ -22,6 +23,11 @@ inline unsigned layout_blocks(std::int64_t items) {
 // is first used, as the build says.
 template <class K>
 void launch_layout(const K& kernel, std::int64_t items, gpuStream_t stream);
+
+// Begins to compile the kernels for values of a type, where kernels are compiled, for who is going
+// to launch them on these devices.
+template <class T>
+void prepare_layout(std::span<const int> devices);
 
 // X(K<T>) for all kernels and types of values.
 #define CPUFREE_LAYOUT_FLOAT(K) CPUFREE_LAYOUT_ONE(layout::K<float>)

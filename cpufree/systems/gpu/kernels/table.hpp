@@ -14,7 +14,8 @@ struct KernelsWanted {
   SliceKinds kinds = kAllKinds;  // what its slices are; of several columns, of these alone
   bool on_chip = false;          // also GpuKernels::on_chip, where there is one
   std::span<const int> devices;
-  int columns = 1;  // right-hand sides together; of several `plain` alone
+  int columns = 1;      // right-hand sides together; of several `plain` alone
+  bool streams = true;  // the matrix may come through rings; else `plain` may stand for `streaming`
 };
 
 // Kernels that are not wanted may be null. Of built_in.cpp or of compiled/, as the build says;

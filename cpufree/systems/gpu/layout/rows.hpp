@@ -76,6 +76,11 @@ struct FoundInRows {
 template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all);
 
+// How many rows contiguous pieces of equal weight of a matrix of one PE, whose rows are sound, read
+// of others: what pieces_read_more asks.
+template <class T>
+std::int64_t reads_of_pieces(const GpuRows<T>& rows, int pieces);
+
 // Gives each PE its rows in its own numbers. Returns the plan without rows, row numbers and
 // entries.
 template <class T>

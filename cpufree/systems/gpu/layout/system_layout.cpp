@@ -11,6 +11,7 @@
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
+#include "cpufree/systems/gpu/kernels/layout.hpp"
 
 namespace cpufree {
 
@@ -60,22 +61,36 @@ bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t 
   return bytes < static_cast<double>(gpu::memory_info().free);
 }
 
-// Whether the host is to lay the matrix out, for halos of blocks that may pay.
+// Whether the host is to lay a matrix out for halos of blocks that may pay: where the contiguous
+// pieces of PEs with so many rows and nonzeros do not read too much. more(blocks, most): whether
+// they read more than that.
+template <class F>
+bool may_get_block_halos(const GpuPlace& place, const Shares& shares, std::size_t value_bytes,
+                         F&& more) {
+  const SystemSpec& spec = place.spec;
+  if (spec.halo == 2) return true;
+  const int blocks = spec.blocks != 0 ? spec.blocks : default_blocks(place, extent_of(shares).rows);
+  const std::int64_t reads = most_block_reads(spec, shares, blocks, value_bytes);
+  return reads > 0 && !more(blocks, reads);
+}
+
+PlanReport::Pe share_of(std::int64_t rows, std::int64_t nonzeros) {
+  PlanReport::Pe pe;
+  pe.rows = rows;
+  pe.nnz = nonzeros;
+  return pe;
+}
+
 template <class T>
 bool may_get_block_halos(const GpuPlace& place, const CsrView<T>& matrix,
                          std::span<const std::int64_t> cuts) {
-  const SystemSpec& spec = place.spec;
-  if (!may_have_block_halos(spec, matrix.nnz())) return false;
-  if (spec.halo == 2) return true;
   Shares shares;
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k) {
-    PlanReport::Pe& pe = shares.emplace_back();
-    pe.rows = cuts[k + 1] - cuts[k];
-    pe.nnz = matrix.row_ptr[at(cuts[k + 1])] - matrix.row_ptr[at(cuts[k])];
-  }
-  const int blocks = spec.blocks != 0 ? spec.blocks : default_blocks(place, extent_of(shares).rows);
-  const std::int64_t reads = most_block_reads(spec, shares, blocks, sizeof(T));
-  return reads > 0 && !pieces_read_more(matrix, cuts, blocks, reads);
+  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
+    shares.push_back(share_of(cuts[k + 1] - cuts[k],
+                              matrix.row_ptr[at(cuts[k + 1])] - matrix.row_ptr[at(cuts[k])]));
+  return may_get_block_halos(place, shares, sizeof(T), [&](int blocks, std::int64_t most) {
+    return pieces_read_more(matrix, cuts, blocks, most);
+  });
 }
 
 // What there is to know before rows are shared among blocks.
@@ -217,10 +232,18 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
   if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastGpuLayoutNonzeros))
     return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
-  if (cuts.empty() || may_get_block_halos(place, matrix, cuts) ||
-      !have_room(place, GivenCsr<T>::of(matrix), cuts))
-    return {};
+  if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
+  prepare_layout<T>(place.devices);  // before memory is asked for, which starts CUDA
+  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
   return cuts;
+}
+
+template <class T>
+bool may_get_block_halos(const GpuPlace& place, const SentRows<T>& sent) {
+  const GpuRows<T>& rows = sent.rows.at(0);
+  return may_get_block_halos(
+      place, {share_of(rows.rows, rows.nnz)}, sizeof(T),
+      [&](int blocks, std::int64_t most) { return reads_of_pieces(rows, blocks) > most; });
 }
 
 template <class T>
@@ -316,6 +339,7 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
                                                    std::span<const std::int32_t>,              \
                                                    std::span<const std::int32_t>);             \
   template bool have_room(const GpuPlace&, const GivenCsr<T>&, std::span<const std::int64_t>); \
+  template bool may_get_block_halos(const GpuPlace&, const SentRows<T>&);                      \
   template SentRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,                       \
                                     std::span<const std::int64_t>, bool, LapTimer&);           \
   template ArrivedRows<T> number_on_gpus(const GpuPlace&, SentRows<T>, LapTimer&);             \

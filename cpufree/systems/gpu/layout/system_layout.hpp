@@ -70,6 +70,11 @@ template <class T>
 SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
                          std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer);
 
+// Whether the host is to lay these rows of one PE, which have no flaw, out: blocks may exchange
+// packets.
+template <class T>
+bool may_get_block_halos(const GpuPlace& place, const SentRows<T>& sent);
+
 // Rows on their GPUs, in the numbers of the PEs.
 template <class T>
 struct ArrivedRows {
