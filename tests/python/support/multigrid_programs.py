@@ -79,6 +79,19 @@ def v_cycles_by_level(u: Any, f: Any, hh: float, cycles: int) -> Any:
 
 
 @cpufree.program
+def v_cycles_of_given_grids(us: Any, fs: Any, hh: float, cycles: int) -> Any:
+    for _ in range(cycles):
+        for k in range(len(us) - 1):
+            _smooth(us[k], fs[k], hh * 4**k, 1)
+            fs[k + 1][...] = _restricted(_residual(us[k], fs[k], hh * 4**k))
+            us[k + 1][...] = 0
+        for k in reversed(range(1, len(us))):
+            _smooth(us[k], fs[k], hh * 4**k, 2)
+            _correct(us[k - 1], us[k])
+    return us[0], np.max(us[1])
+
+
+@cpufree.program
 def full_cycle(u: Any, f: Any, hh: float) -> Any:
     """The coarsest grid first, then each finer one with a cycle of its own."""
     sizes = [(u.shape[0] - 1) // 2**k + 1 for k in range(3)]
@@ -159,6 +172,15 @@ CASES = {
     "v_cycles_by_level": (
         v_cycles_by_level,
         (np.zeros((33, 33)), _R.standard_normal((33, 33)), 1 / 1024, 2),
+    ),
+    "v_cycles_of_given_grids": (
+        v_cycles_of_given_grids,
+        (
+            [np.zeros((n, n)) for n in (17, 9, 5)],
+            [_R.standard_normal((n, n)) for n in (17, 9, 5)],
+            1 / 256,
+            2,
+        ),
     ),
     "full_cycle": (full_cycle, (np.zeros((17, 17)), _R.standard_normal((17, 17)), 1 / 256)),
     "cells": (cells, (_R.standard_normal((16, 8)), _R.standard_normal((16, 8)), 3)),

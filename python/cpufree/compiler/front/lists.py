@@ -133,6 +133,12 @@ def grown(lowering: Lowers, node: ast.Call) -> bool:
 
 def grow(lowering: Lowers, node: ast.AST, name: str, old: TupleValue, more: list[Value]) -> None:
     """Give a name the list that has some items more."""
+    if isinstance(old.made, str):
+        _refuse(lowering, node, f"{name} grows, which is the caller's")
+    if old.made is None:
+        _refuse(
+            lowering, node, f"{name} grows, which may be one of several lists, or several times"
+        )
     shown = list(more)
     for scope in lowering.scopes:
         shown += [v for k, v in scope.names.items() if k != name or scope is not lowering.scope]

@@ -66,7 +66,15 @@ class TupleValue:
     items: tuple[Value, ...]
     is_list: bool = False
     made: object = field(default_factory=object)
-    """Of a list which one it is, whatever is in it; None: it may be any."""
+    """Of a list which one it is, whatever is in it: of an argument its name. None: any."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list or tuple of the caller whose items are arguments of their own, by these names."""
+
+    names: tuple[str, ...]
+    is_list: bool
 
 
 @dataclass(frozen=True, eq=False)
