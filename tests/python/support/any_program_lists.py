@@ -57,7 +57,7 @@ _CONSTRUCTS = {
         "r = 1\nfor a, b in zip([u, v], reversed([u, v])):\n    a[1:] += b[:-1]",
     ),
 }  # fmt: skip
-_WEIGHTS = {"two names": 0.5, "in the run": 1}
+_WEIGHTS = {"two names": 0.3, "in the run": 0.6}
 _BEFORE = """
 G = 5
 
