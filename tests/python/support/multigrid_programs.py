@@ -155,6 +155,19 @@ def given_grids(fine: Any, coarse: Any, coarser: Any, n: int) -> Any:
 
 
 @cpufree.program
+def components(w: Any, n: int) -> Any:
+    """Components first: rows of the second axis are divided."""
+    for _ in range(n):
+        total = w[0] - 0.5 * w[1]
+        c = 0.25 * (w[:, ::2, ::2] + w[:, 1::2, ::2])
+        c[:, 1:] -= total[1::2, ::2][:-1]
+        cc = c[0, ::2] + c[1, 1::2]
+        w[:, ::2, 1::2] += c
+        w[1, 1::4, ::2] = cc
+    return c, cc, np.sum(c, axis=0)
+
+
+@cpufree.program
 def in_three_dimensions(u: Any, n: int) -> Any:
     for _ in range(n):
         c = np.zeros((u.shape[0] // 2, u.shape[1] // 2, u.shape[2] // 2))
@@ -189,6 +202,7 @@ CASES = {
         given_grids,
         (_R.standard_normal((26, 5)), np.zeros((14, 5)), np.zeros((4, 5)), 3),
     ),
+    "components": (components, (_R.standard_normal((2, 16, 6)), 3)),
     "in_three_dimensions": (in_three_dimensions, (_R.standard_normal((12, 6, 8)), 3)),
 }
 
