@@ -158,5 +158,6 @@ def _refuse(lowering: Lowers, node: ast.AST, problem: str) -> NoReturn:
     lowering.builder.fail(
         node,
         problem,
-        "write into an array that has a place for each (out[k] = u), or make a new list, a = a + [b]",
+        "write into an array that has a place for each (out[k] = u), or make a new list, "
+        "a = a + [b]",
     )
