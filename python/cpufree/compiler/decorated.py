@@ -345,7 +345,7 @@ class Program:
         return self._kernels[key]
 
     def _lowered(self, arguments: Arguments) -> Lowered:
-        return self._remembered.get(arguments.lowered)
+        return self._remembered.of_call(arguments)
 
     def __repr__(self) -> str:
         return f"<cpufree.program {self.name}{self.signature}>"

@@ -40,6 +40,16 @@ _CONSTRUCTS = {
         "r = [G + k for k in range(2)]\nr = [r, [G for G in (1, 2)]]",
         "r = [f(u) for f in (grow_none, np.max)]",
     ),
+    "given": (
+        "gs[0][1:] += gs[1][:-1]\nr = gs", "for g in gs:\n    g *= {n}",
+        "a, b = pair\na[1:] += b[:-1]",
+        "r = [x + {n} for x in gs]", "h = gs\nh[1][0] = {n}\nr = h", "r = np.max(gs[0]), gs[1][2:]",
+        "for t in range(n):\n    for g, h in zip(gs, pair):\n        g += 0.5 * h", "r = pair[1]",
+        "gs[0], gs[1] = gs[1], gs[0]", "for t in range(2):\n    a, b = gs\n    a[:] = b + t",
+        "gs.append(u)\nr = len(gs)",
+        "x, y = pair\nfor t in range(n):\n    x, y = y, x\n    y += 1\nr = x",
+        "r = np.roll(u, (1, 2)[len(gs) > 2])", "halve(gs)", "gs += [u]\nr = len(gs)",
+    ),
     "gone through": (
         "for x in reversed([u, v]):\n    x += {n}\nr = 0", "r = [k for k in reversed(range(3))]",
         "for k, x in enumerate([u, {x}]):\n    v[k] = x[k]",
@@ -47,13 +57,18 @@ _CONSTRUCTS = {
         "r = 1\nfor a, b in zip([u, v], reversed([u, v])):\n    a[1:] += b[:-1]",
     ),
 }  # fmt: skip
-_WEIGHTS = {"two names": 0.5, "in the run": 1}
+_WEIGHTS = {"two names": 0.3, "in the run": 0.6}
 _BEFORE = """
 G = 5
 
 
 def grow(a):
     a.append(1)
+
+
+def halve(arrays):
+    for a in arrays:
+        a *= 0.5
 
 
 def grow_none(a):
@@ -76,7 +91,9 @@ def write_lists(seed: int) -> Case:
     if r.random() < 0.1:
         labels.append("in a branch")
         lines = [lines[0], "if np.sum(u > 0) > 2:", *(f"    {line}" for line in lines[1:])]
-    lines.append("return r, u, v")
-    arguments = f"np.random.default_rng({seed}).standard_normal(7), np.ones(7), 1.5, 3"
-    text = module_text(lines, arguments, "u, v, c, n", _BEFORE)
+    lines.append("return r, u, v, gs, pair")
+    made = f"np.random.default_rng({seed}).standard_normal({{}})"
+    lists = f"[*{made.format((2, 7))}], (np.arange(7.0), np.ones(7))"
+    given = f"{made.format(7)}, np.ones(7), 1.5, 3, {lists}"
+    text = module_text(lines, given, "u, v, c, n, gs, pair", _BEFORE)
     return Case("lists", seed, text, tuple(dict.fromkeys(labels)))

@@ -79,6 +79,19 @@ def v_cycles_by_level(u: Any, f: Any, hh: float, cycles: int) -> Any:
 
 
 @cpufree.program
+def v_cycles_of_given_grids(us: Any, fs: Any, hh: float, cycles: int) -> Any:
+    for _ in range(cycles):
+        for k in range(len(us) - 1):
+            _smooth(us[k], fs[k], hh * 4**k, 1)
+            fs[k + 1][...] = _restricted(_residual(us[k], fs[k], hh * 4**k))
+            us[k + 1][...] = 0
+        for k in reversed(range(1, len(us))):
+            _smooth(us[k], fs[k], hh * 4**k, 2)
+            _correct(us[k - 1], us[k])
+    return us[0], np.max(us[1])
+
+
+@cpufree.program
 def full_cycle(u: Any, f: Any, hh: float) -> Any:
     """The coarsest grid first, then each finer one with a cycle of its own."""
     sizes = [(u.shape[0] - 1) // 2**k + 1 for k in range(3)]
@@ -142,6 +155,19 @@ def given_grids(fine: Any, coarse: Any, coarser: Any, n: int) -> Any:
 
 
 @cpufree.program
+def components(w: Any, n: int) -> Any:
+    """Components first: rows of the second axis are divided."""
+    for _ in range(n):
+        total = w[0] - 0.5 * w[1]
+        c = 0.25 * (w[:, ::2, ::2] + w[:, 1::2, ::2])
+        c[:, 1:] -= total[1::2, ::2][:-1]
+        cc = c[0, ::2] + c[1, 1::2]
+        w[:, ::2, 1::2] += c
+        w[1, 1::4, ::2] = cc
+    return c, cc, np.sum(c, axis=0)
+
+
+@cpufree.program
 def in_three_dimensions(u: Any, n: int) -> Any:
     for _ in range(n):
         c = np.zeros((u.shape[0] // 2, u.shape[1] // 2, u.shape[2] // 2))
@@ -160,6 +186,15 @@ CASES = {
         v_cycles_by_level,
         (np.zeros((33, 33)), _R.standard_normal((33, 33)), 1 / 1024, 2),
     ),
+    "v_cycles_of_given_grids": (
+        v_cycles_of_given_grids,
+        (
+            [np.zeros((n, n)) for n in (17, 9, 5)],
+            [_R.standard_normal((n, n)) for n in (17, 9, 5)],
+            1 / 256,
+            2,
+        ),
+    ),
     "full_cycle": (full_cycle, (np.zeros((17, 17)), _R.standard_normal((17, 17)), 1 / 256)),
     "cells": (cells, (_R.standard_normal((16, 8)), _R.standard_normal((16, 8)), 3)),
     "in_one_dimension": (in_one_dimension, (np.zeros(33), _R.standard_normal(33), 3)),
@@ -167,6 +202,7 @@ CASES = {
         given_grids,
         (_R.standard_normal((26, 5)), np.zeros((14, 5)), np.zeros((4, 5)), 3),
     ),
+    "components": (components, (_R.standard_normal((2, 16, 6)), 3)),
     "in_three_dimensions": (in_three_dimensions, (_R.standard_normal((12, 6, 8)), 3)),
 }
 

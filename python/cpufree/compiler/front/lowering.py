@@ -26,6 +26,7 @@ from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
+    Listed,
     Masked,
     Scope,
     TupleValue,
@@ -107,7 +108,10 @@ class _Lowering:
         body = self._body(source)
         scope = Scope(frozenset(regions.assigned(body, and_grown=False)))
         for name, value in arguments.items():
-            if _is_array(value):
+            if isinstance(value, Listed):
+                items = tuple(map(scope.names.pop, value.names))
+                scope.names[name] = TupleValue(items, value.is_list, made=name)
+            elif _is_array(value):
                 kind = value.dtype.name
                 scope.names[name] = b.new_field(source.tree, name, value.shape, kind, "argument")
             else:

@@ -66,7 +66,15 @@ class TupleValue:
     items: tuple[Value, ...]
     is_list: bool = False
     made: object = field(default_factory=object)
-    """Of a list which one it is, whatever is in it; None: it may be any."""
+    """Of a list which one it is, whatever is in it: of an argument its name. None: any."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list or tuple of the caller whose items are arguments of their own, by these names."""
+
+    names: tuple[str, ...]
+    is_list: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +169,7 @@ def whole(f: ir.Field) -> ArrayValue:
     dims = len(f.shape)
     order = [f.axis, *(k for k in range(dims) if k != f.axis)]
     first, *others = order
-    axes = (ir.Axis(first, step=f.apart), *map(ir.Axis, others))
+    axes = (ir.Axis(first, f.first, f.apart), *map(ir.Axis, others))
     shape = tuple(f.given_shape[order.index(k)] for k in range(dims))
     return ArrayValue(ir.Read(f.name, axes, f.type), shape, f.type, True)
 
