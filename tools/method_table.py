@@ -55,15 +55,7 @@ def of_suite(record: str) -> Iterator[Case]:
         found = {m: statistics.median(times[name, m]) for m in METHODS if (name, m) in times}
         if len(found) < len(METHODS):
             continue
-        facts = Solve(
-            engine="cuda_p2p",
-            pes=problem["pes"],
-            rows=problem["rows"],
-            nnz=problem["nnz"],
-            double=problem["precision"] == "double",
-            pc=problem["preconditioner"],
-            rtol=1e-5,
-        )
+        facts = Solve("cuda_p2p", problem["preconditioner"])
         machine = f"{problem['pes']} H200"
         yield Case(record, machine, facts.pc, choose_method("auto", facts)[0], found)
 
