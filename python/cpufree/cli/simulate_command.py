@@ -48,8 +48,8 @@ EPILOG = """
 @with_options(simulate_options.SIMULATE)
 def simulate(program: Annotated[str, as_argument(simulate_options.PROGRAM)], given: Given) -> None:
     """Simulate a program on PEs of a machine: time, efficiency, which way and how many PEs."""
-    from cpufree.cli import simulate_report
     from cpufree import env
+    from cpufree.cli import simulate_report
     from cpufree.machine.clusters import has_cluster, load_cluster
 
     written = (given["plot"], given["timeline"], given["goal"], given["json"])

@@ -123,7 +123,7 @@ def test_constants_of_the_machine_files_follow_from_their_records() -> None:
     assert len(found) == 6
     for name, table in found.items():
         entry = load("h200").entries[name]
-        assert entry.value == {int(key): value for key, value in table.items()}
+        assert entry.table == {int(key): value for key, value in table.items()}
         assert entry.provenance.startswith("bench/stencil_constants.py")
 
 
