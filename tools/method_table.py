@@ -40,15 +40,7 @@ def of_suite(record: str) -> Iterator[Case]:
         found = {one.task.method: statistics.median(one.per_iteration) for one in ours}
         if len(found) < len(METHODS):
             continue
-        facts = Solve(
-            engine="cuda_p2p",
-            pes=group.pes,
-            rows=ours[0].problem["rows"],
-            nnz=ours[0].problem["nnz"],
-            double=group.precision == "double",
-            pc=group.preconditioner,
-            rtol=1e-5,
-        )
+        facts = Solve("cuda_p2p", group.preconditioner)
         chosen = choose_method("auto", facts)[0]
         yield Case(record, f"{group.pes} H200", facts.pc, chosen, found)
 

@@ -107,8 +107,8 @@ MAXITER = Option(
     least=0, form="N", otherwise="10 × rows",
 )  # fmt: skip
 METHOD = Option(
-    "method", "choice", "auto", "Method; auto goes by size, GPUs and preconditioner.",
-    "variant of conjugate gradients; `auto` goes by size, GPUs and preconditioner "
+    "method", "choice", "auto", "Method; auto is prcg nearly everywhere.",
+    "variant of conjugate gradients; `auto` is `prcg` nearly everywhere "
     "([which when](methods.md#what-auto-chooses))",
     choices=("auto", "cg", "prcg", "pipecg"),
 )  # fmt: skip

@@ -117,7 +117,7 @@ def predict(
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
-    from cpufree.cli.system_facts import facts_of
+    from cpufree.cli.system_facts import facts_of, over_network
     from cpufree.errors import InvalidInputError
     from cpufree.model.solve import iteration_seconds
 
@@ -142,7 +142,11 @@ def predict(
         lambda: facts_of(system, numbers, machine),
         lambda found: counted(len(found), "number") + " of PEs",
     )
-    times = [iteration_seconds(one, given["method"], machine) for one in facts]
+    method = given["method"]
+    times = [
+        over_network(system, iteration_seconds(one, method, machine), one.pes, method, machine)
+        for one in facts
+    ]
     paper.print(prediction_report(machine, facts, times))
     if given["plot"]:
         from cpufree.model.plots import save_plot

@@ -79,8 +79,8 @@ def prediction_report(
     if numbers[-1] > MOST_MEASURED:
         parts.append(
             Text(
-                f"  beyond {MOST_MEASURED} GPUs, which were measured, links and sums are taken to "
-                "go on as they do up to there"
+                f"  beyond the {MOST_MEASURED} GPUs of a node messages are simulated, as cpufree "
+                "simulate does; no network was measured"
             )
         )
     return Group(*parts)

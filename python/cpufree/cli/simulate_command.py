@@ -48,8 +48,9 @@ EPILOG = """
 @with_options(simulate_options.SIMULATE)
 def simulate(program: Annotated[str, as_argument(simulate_options.PROGRAM)], given: Given) -> None:
     """Simulate a program on PEs of a machine: time, efficiency, which way and how many PEs."""
+    from cpufree import env
     from cpufree.cli import simulate_report
-    from cpufree.machine.clusters import load_cluster
+    from cpufree.machine.clusters import has_cluster, load_cluster
 
     written = (given["plot"], given["timeline"], given["goal"], given["json"])
     check_can_write(given["plot"], PLOT_SUFFIXES)
@@ -62,7 +63,9 @@ def simulate(program: Annotated[str, as_argument(simulate_options.PROGRAM)], giv
         refuse_unused(given, program)
         report = simulate_report.STUDIES[program](given)
     else:
-        cluster = load_cluster(given["machine"] or simulate_options.USUAL_MACHINE)
+        said = env.machine_file()
+        usual = said if said and has_cluster(said) else simulate_options.USUAL_MACHINE
+        cluster = load_cluster(given["machine"] or usual)
         report = sweep_report(program, cluster, given)
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
     paper.print(report.shown)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from cpufree.engines.partition_gain import gain_on
 from cpufree.extension import load_core
-from cpufree.machine import Machine
+from cpufree.machine import DEFAULT, Machine
+from cpufree.machine.clusters import has_cluster, load_cluster
 from cpufree.model.gathers import gathered_bytes
-from cpufree.model.solve import SystemFacts
+from cpufree.model.solve import IterationTime, SystemFacts
 from cpufree.model.stored import has_block_packets, stored_bytes
 from cpufree.partition.methods import partition
+from cpufree.simulate.sweep import Problem
 
 if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix
@@ -51,3 +53,25 @@ def _facts_on(matrix: CsrMatrix, pes: int, machine: Machine, gathered: float) ->
         block_packets=packets,
         gathered_bytes=gathered,
     )
+
+
+def over_network(
+    matrix: CsrMatrix, one: IterationTime, pes: int, method: str, machine: Machine
+) -> IterationTime:
+    """Return the time of an iteration with its messages simulated, where GPUs are of several nodes.
+
+    What a GPU moves takes as long as predicted (`one`). The messages are those of persistent
+    kernels that ring network cards themselves. The interval has them halved and doubled.
+    """
+    cluster = load_cluster(machine.origin if has_cluster(machine.origin) else DEFAULT)
+    if pes <= cluster.count("node.gpus"):
+        return one
+    seconds, _ = Problem(method, matrix=matrix).seconds(cluster, "native", pes)
+    parts = {name: one.parts[name] for name in ("matrix", "vectors", "loops")}
+    own = sum(parts.values())
+    parts["network"] = max(seconds - own, one.seconds - own)
+    low, high = (
+        factor * (own + times * parts["network"]) / one.seconds
+        for factor, times in ((one.low, 0.5), (one.high, 2.0))
+    )
+    return IterationTime(own + parts["network"], low, high, parts)

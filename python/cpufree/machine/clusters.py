@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,6 +72,13 @@ def load_cluster(machine: str) -> Cluster:
         missing, has no unit, another kind of unit or a negative value; the message names it.
     """
     return parse_cluster(files.find(machine, "cluster"))
+
+
+def has_cluster(machine: str) -> bool:
+    """Return whether the machine of that name, or that file, has the section."""
+    return machine in names() or (
+        os.path.exists(machine) and "cluster" in files.read(machine).content
+    )
 
 
 def parse_cluster(top: Field) -> Cluster:

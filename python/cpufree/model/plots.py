@@ -237,9 +237,10 @@ def _stack(axes: Axes, found: Communication) -> None:
     title = f"Cost of a message of {STACKED:g} B"
     unit = "share of the time" if shares else "time [us]"
     tidy(axes, title if names else f"{title}: not known of any way", "", unit)
-    axes.tick_params(axis="x", rotation=40 if len(names) > 4 else 25)
+    turned = 90 if len(names) > 12 else 40 if len(names) > 4 else 25
+    axes.tick_params(axis="x", rotation=turned)
     for label in axes.get_xticklabels():
-        label.set_horizontalalignment("right")
+        label.set_horizontalalignment("center" if turned == 90 else "right")
     if names:
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 0.4)}
         axes.legend(frameon=False, fontsize=8, **(beside if shares else {}))

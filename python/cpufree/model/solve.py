@@ -204,4 +204,5 @@ def _share(facts: SystemFacts, loops: Loops) -> Share:
         resident_vectors=facts.resident_vectors,
         resident_matrix=facts.resident_matrix,
         gathered_bytes=None if facts.block_packets else gathered / facts.pes,
+        gpus=facts.pes,
     )

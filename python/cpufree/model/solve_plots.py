@@ -11,7 +11,7 @@ from cpufree.model.plots import COLORS, INK, axes_of, legend_beside, tidy
 from cpufree.model.records import Comparison
 from cpufree.model.solve import METHODS, IterationTime
 
-PARTS = ("matrix", "vectors", "halo", "exchange", "sums", "loops")
+PARTS = ("matrix", "vectors", "halo", "exchange", "sums", "loops", "network")
 LARGEST = 0.25
 """The error of the band in the picture of a comparison."""
 
@@ -23,7 +23,7 @@ def draw_prediction(name: str, pes: Sequence[int], times: Sequence[IterationTime
     places = np.arange(len(pes))
     bottom = np.zeros(len(pes))
     for part, color in zip(PARTS, COLORS, strict=False):
-        heights = np.array([1e6 * one.parts[part] for one in times])
+        heights = np.array([1e6 * one.parts.get(part, 0.0) for one in times])
         left.bar(places, heights, bottom=bottom, width=0.6, color=color, label=part)
         bottom += heights
     seconds = np.array([1e6 * one.seconds for one in times])

@@ -52,6 +52,8 @@ class Share:
     """That stay on chip; None: as many as find room."""
     resident_matrix: bool | None = None
     """Whether the matrix stays there, too; None: where it finds room."""
+    gpus: int = 1
+    """That have shares like this one."""
 
 
 def along(table: Mapping[int, float], at: float) -> float:
@@ -92,10 +94,18 @@ def stream_seconds(share: Share, machine: Machine) -> tuple[float, float]:
     if not on_chip:  # to begin a slice of rows: its head, its first entries, their operands
         done += (1.0 - held) * share.rows * machine.number("solver.row_seconds", "s")
     read = streamed / _product_rate(share, held, machine) + (share.matrix_bytes - streamed) / chip
+    if not on_chip:
+        read, done = (part * (1.0 + _wait(share, machine)) for part in (read, done))
     rate = _rate(vectors_held, machine, "loop", share.loop_vectors)
     saved = min(share.accesses, sum(PASSES[:kept]))
     vectors = saved / chip + (share.accesses - saved) / rate
     return max(read, done), share.vector_bytes * vectors
+
+
+def _wait(share: Share, machine: Machine) -> float:
+    """Return the share of a product by which the slowest block of all GPUs takes longer."""
+    what = "flags" if share.gathered_bytes is not None else "packets"
+    return along(machine.table(f"product.wait_{what}", "1"), float(share.gpus))
 
 
 def _residents(share: Share, machine: Machine) -> tuple[bool, int]:

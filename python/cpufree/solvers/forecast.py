@@ -9,7 +9,6 @@ from typing import Any
 from cpufree import options
 from cpufree.engines import choices
 from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
-from cpufree.engines.gpu_choice import Size
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import Placement
@@ -50,24 +49,15 @@ def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
     return Goal(max(1, columns), *limits)
 
 
-def with_first_solve(where: Placement, size: Size, pc: str, call: OneCall) -> Placement:
+def with_first_solve(where: Placement, pc: str, call: OneCall) -> Placement:
     """Return where a system goes, GPUs told of the solve that comes first: its kernels compile.
 
     Args:
-        size: of the system. pc: the preconditioner of the Solver. call: what is known of the solve.
+        where: without that. pc: the preconditioner of the Solver. call: what is known of the solve.
     """
     if not where.gpus:
         return where
-    facts = Solve(
-        engine=where.engine,
-        pes=where.pes,
-        rows=size.rows,
-        nnz=size.nnz,
-        double=size.value_bytes == 8,
-        pc=pc,
-        rtol=call.goal.rtol,
-    )
-    method, _ = choose_method(call.method, facts)
+    method, _ = choose_method(call.method, Solve(where.engine, pc))
     return replace(where, tuning={**where.tuning, "first_method": method, "first_pc": pc})
 
 

@@ -63,8 +63,7 @@ def lay_out_on_gpu(
     if isinstance(where, str):
         return where
     laps.lap("place")
-    size = Size(A.n, A.nnz, kind.itemsize)
-    where = with_first_solve(where, size, context.options.pc, context.options.call)
+    where = with_first_solve(where, context.options.pc, context.options.call)
     tuning = {**without_multigrid(where.tuning), "inspect": context.options.check}
     system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
     sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])

@@ -60,7 +60,7 @@ def lay_out(
     n = rows.shape[0]
     size = Size(n, nnz, kind.itemsize)
     where = place(SystemWork(size), context.asked, context.env, team=team)
-    where = with_first_solve(where, size, context.options.pc, context.options.call)
+    where = with_first_solve(where, context.options.pc, context.options.call)
     laps.lap("place")
     notes = symmetry_warnings(plan.asymmetry)  # the system takes the plan away
     of_source, numbers = "", None

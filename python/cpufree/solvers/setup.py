@@ -148,7 +148,7 @@ def _place(
     near = context.rhs_gpu if rhs_gpu is None else rhs_gpu
     where = place(work, context.asked, context.env, near, context.team)
     laps.lap("place")
-    return with_first_solve(where, size, context.options.pc, context.options.call)
+    return with_first_solve(where, context.options.pc, context.options.call)
 
 
 def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:

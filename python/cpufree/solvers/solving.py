@@ -244,17 +244,7 @@ def zeros_like(vectors: Vectors) -> Vectors:
 
 def facts_of(matrix: MatrixOnPes, layout: Layout, options: Mapping[str, Any]) -> Solve:
     """Return what the choice of a method rests on."""
-    return Solve(
-        engine=layout.engine,
-        pes=layout.plan["pes"],
-        rows=matrix.shape[0],
-        nnz=matrix.nnz,
-        double=matrix.dtype == np.float64,
-        pc=options["pc"],
-        rtol=options["rtol"],
-        spread=layout.diagonal_spread,
-        gpu=layout.placement.gpu_name,
-    )
+    return Solve(layout.engine, options["pc"], layout.diagonal_spread)
 
 
 def run(

@@ -38,7 +38,7 @@ def test_predict_says_time_efficiency_and_what_bounds_it(run: Run, tmp_path: Pat
     done = run(*words)
     assert done.code == 0, done.out
     assert "efficiency" in done.out and "sums (" in done.out
-    assert "beyond 8 GPUs" in done.out
+    assert "beyond the 8 GPUs of a node" in done.out
     lines = json.loads(report.read_text())["iterations"]
     assert [line["pes"] for line in lines] == [1, 2, 4, 8, 16]
     assert all(line["low"] < line["seconds"] < line["high"] for line in lines)
@@ -56,6 +56,19 @@ def test_predictions_are_those_of_the_machine_that_is_named(run: Run, tmp_path: 
         assert done.code == 0 and name[1:] in done.out
         times[name] = json.loads(report.read_text())["iterations"][0]["seconds"]
     assert times["h100"] > times["h200"]
+
+
+def test_beyond_a_node_predict_says_what_simulate_says(run: Run, tmp_path: Path) -> None:
+    report, simulated = tmp_path / "p.json", tmp_path / "s.json"
+    words = ["--pes", "64", "--json"]
+    assert run("predict", MATRIX, "--machine", "h200", *words, str(report)).code == 0
+    done = run("simulate", "prcg", "--matrix", MATRIX, "--way", "native", *words, str(simulated))
+    assert done.code == 0
+    one = json.loads(report.read_text())["iterations"][0]
+    other = json.loads(simulated.read_text())["points"][0]
+    assert one["bound"] == "network"
+    assert one["seconds"] == pytest.approx(other["seconds"], rel=0.3)
+    assert one["low"] < other["seconds"] < one["high"]
 
 
 def test_predict_in_one_line(run: Run) -> None:

@@ -50,6 +50,18 @@ def test_a_sweep_reports_and_writes_all_its_files(run: Run, tmp_path: Path) -> N
     assert goal.read_text().startswith("num_ranks 2\n") and plot.stat().st_size > 10_000
 
 
+def test_programs_run_on_the_machine_that_the_environment_names(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ("simulate", "allreduce", "--pes", "4", "--way", "nccl", "--json", str(tmp_path / "a"))
+    seconds = []
+    for name in ("h200", "summit-2020", "nccl-tuner"):  # the last one has no cluster
+        monkeypatch.setenv("CPUFREE_MACHINE", name)
+        assert run(*words).code == 0
+        seconds.append(json.loads((tmp_path / "a").read_text())["points"][0]["seconds"])
+    assert seconds[0] == seconds[2] != seconds[1]
+
+
 def test_programs_run_on_a_machine_of_today_unless_another_is_named(run: Run) -> None:
     words = ("simulate", "message", "--pes", "2", "--way", "hdn")
     assert run(*words).out.startswith("8 NVIDIA H200")

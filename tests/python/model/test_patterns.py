@@ -356,4 +356,4 @@ def test_threads_that_take_turns_are_no_test_of_the_model(machine: Communication
     )
     (check,) = check_patterns(machine, given)
     assert check.aside == "threads take turns on 1 cores"
-    assert len(validate(machine, given).verdicts) == 1 + len(validate(machine, given).checks) - 1
+    assert validate(machine, given).groups["patterns"] == []

@@ -13,12 +13,13 @@ import pytest
 from paths import ROOT
 
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.machine import Entry, Machine, load
+from cpufree.machine import Machine, load
+from cpufree.machine.files import Quantity
 from cpufree.model.stencil_records import compare_stencils, is_stencil_record, read_stencils
 from cpufree.model.stencils import StencilFacts, stencil_seconds
 
 MACHINE = Machine("a machine", "a GPU", {
-    name: Entry(value, unit, "", "")
+    name: Quantity(0.0, unit, table=value) if isinstance(value, dict) else Quantity(value, unit)
     for name, unit, value in (
         ("gpu.multiprocessors", "1", 100.0),
         ("stencil.chip_points_single", "1/s", {2: 1e12, 3: 2e12}),
@@ -122,7 +123,7 @@ def test_constants_of_the_machine_files_follow_from_their_records() -> None:
     assert len(found) == 6
     for name, table in found.items():
         entry = load("h200").entries[name]
-        assert entry.value == {int(key): value for key, value in table.items()}
+        assert entry.table == {int(key): value for key, value in table.items()}
         assert entry.provenance.startswith("bench/stencil_constants.py")
 
 

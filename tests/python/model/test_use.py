@@ -15,7 +15,7 @@ from cpufree.model.fit import fit
 from cpufree.model.loggop import linear
 from cpufree.model.paper import roles
 from cpufree.model.project import Roles
-from cpufree.model.samples import Sample
+from cpufree.model.samples import Kind, Sample
 from cpufree.model.use import predict
 from cpufree.model.validate import crossing, validate
 
@@ -176,6 +176,17 @@ def test_validation_without_sizes_held_out_is_refused(
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
         validate(machine, samples_of(rows_of(LOGGOP, sizes=sizes)))
+
+
+@pytest.mark.parametrize(("launch", "better"), [(0.5e-6, "host"), (6e-6, "device")])
+def test_who_is_to_initiate_follows_from_samples_and_launch(launch: float, better: str) -> None:
+    kinds = [Kind(who, "host", who, "put") for who in ("host", "device")]
+    slower = dataclasses.replace(LOGGOP, S=3e-6)
+    rows = rows_of(LOGGOP, "host-put", kind=kinds[0]) + rows_of(slower, "device-put", kind=kinds[1])
+    machine = fit(samples_of(rows))
+    found = advise(Roles(machine, "host-put", "host-put", "device-put", launch), 64, 0.25)
+    initiator = next(one for one in found if one.what == "who initiates")
+    assert initiator.how.startswith(f"the {better} instead")
 
 
 def test_advice_for_summit_ranks_batches_first_and_the_initiator_last() -> None:

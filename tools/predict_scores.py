@@ -1,0 +1,105 @@
+"""How far predictions of iterations, by what is known of a matrix beforehand, are from records.
+
+Usage: python -m tools.predict_scores OUT.json [MOST_NONZEROS]
+
+Each matrix of the suites paper18 and structured in the records is generated; its bytes and what
+stays on chip are estimated from a sample of rows, as `cpufree predict` does. How it is divided
+among GPUs is taken from the record, as older ones were divided otherwise than today.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpufree import generate
+from cpufree.extension import load_core
+from cpufree.machine import Machine, of_gpu
+from cpufree.matrix.load import as_csr
+from cpufree.model.gathers import gathered_bytes
+from cpufree.model.records import Measured, read_record
+from cpufree.model.solve import SystemFacts, solve_seconds
+from cpufree.model.stored import has_block_packets, stored_bytes
+from tools.results.records import FOLDER
+
+RECORDS = (
+    *("cg-1x-2026-11-25", "cg-1x-rest-2026-11-25", "cg-2x-2026-11-25"),
+    *("cg-1x-2026-11-24", "cg-2x-sorted-2026-11-23", "cg-4x-2026-11-26", "cg-8x-2026-11-22"),
+)
+FITTED = "NVIDIA H100"
+"""On whose records waits for slow blocks were fitted; those of others are held out."""
+MOST = 130_000_000
+
+
+def known_before(A: Any, measured: Measured, machine: Machine, gathered: float) -> SystemFacts:
+    """Return what is known of a matrix before it is laid out, divided as the record has it."""
+    facts = measured.facts
+    blocks = facts.pes * int(machine.number("gpu.multiprocessors", "1"))
+    room = blocks * machine.number("solver.block_bytes", "B")
+    few = A.nnz <= load_core().most_block_halo_nonzeros
+    packets = few and has_block_packets(A, blocks, room)
+    return SystemFacts(
+        facts.rows,
+        facts.nnz,
+        facts.pes,
+        stored_bytes(A, blocks, packets),
+        facts.halo_values,
+        facts.packets,
+        facts.imbalance,
+        block_packets=packets,
+        gathered_bytes=gathered,
+    )
+
+
+def scores(most: float) -> Iterator[dict[str, Any]]:
+    """Yield a line for each solve of the records: what it took, and what was predicted."""
+    cases: dict[str, list[Measured]] = defaultdict(list)
+    for record in RECORDS:
+        for one in read_record(FOLDER / f"{record}.jsonl"):
+            cases[one.case].append(one)
+    # Records before look-alikes had other values have the names of the originals.
+    entries = {one.name.removesuffix("-like"): one for one in generate.suite("structured")}
+    entries |= {one.name: one for one in generate.suite("paper18")}
+    for case in sorted(set(cases) & set(entries), key=lambda name: entries[name].nnz):
+        if entries[case].nnz > most:
+            continue
+        A = as_csr(generate.generate(entries[case].generator, **entries[case].params))
+        gathered = gathered_bytes(A, samples=6)
+        for one in cases[case]:
+            machine = of_gpu(one.gpu)
+            found = solve_seconds(
+                known_before(A, one, machine, gathered), one.method, machine, one.iterations
+            )
+            seconds = found.seconds / one.iterations
+            yield {
+                **{"record": one.record, "case": case, "gpu": one.gpu, "pes": one.facts.pes},
+                **{"method": one.method, "seconds": one.seconds, "predicted": seconds},
+                "inside": bool(found.low <= one.seconds * one.iterations <= found.high),
+            }
+        print(case, flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the record; return the exit status."""
+    if not 1 <= len(arguments) <= 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    lines = list(scores(float(arguments[1]) if len(arguments) == 2 else MOST))
+    command = f"python -m tools.predict_scores {' '.join(arguments)}"
+    errors = np.abs([one["predicted"] / one["seconds"] - 1.0 for one in lines])
+    told = {"median": float(np.median(errors)), "worst": float(errors.max())}
+    head = {"benchmark": "predictions", "command": command, **told}
+    Path(arguments[0]).write_text(
+        json.dumps(head) + "\n" + "".join(json.dumps(one) + "\n" for one in lines), "utf-8"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
