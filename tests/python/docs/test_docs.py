@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import re
 import shutil
@@ -80,6 +81,13 @@ def test_every_public_name_is_in_the_reference() -> None:
     modules = {"errors", "generate", "stencil"}
     for name in set(cpufree.__all__) - {"__version__"} - modules:
         assert re.search(rf"cpufree\.(errors\.)?{name}\b", text), name
+
+
+def test_every_attribute_of_a_result_is_on_the_page() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Result\n")[2].partition("\n## ")[0]
+    for field in dataclasses.fields(cpufree.Result):
+        assert f"`{field.name}`" in section, field.name
 
 
 @pytest.mark.parametrize(
