@@ -46,7 +46,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 11)]
+    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 12)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -105,6 +105,12 @@ def test_finite_elements(tmp_path: Path) -> None:
         pytest.skip(said.strip())
     sag, slender = number(said, "it sags by"), number(said, "(slender:")
     assert slender < sag < 1.2 * slender
+
+
+def test_preconditioners(tmp_path: Path) -> None:
+    said = example("11_preconditioners.py", tmp_path)
+    took = {name: number(said, f"{name}:") for name in ("jacobi", "chebyshev", "fsai", "amg")}
+    assert took["amg"] < 20 < took["chebyshev"] < took["fsai"] < took["jacobi"]
 
 
 @pytest.mark.parametrize(
