@@ -24,10 +24,10 @@ for pc in ("jacobi", "chebyshev", "fsai", "amg"):
     print(f"{pc}: {results[pc].iterations} iterations")
 
 # %% [markdown]
-# Iterations do not cost the same: one with Jacobi has one product with A, one with Chebyshev five,
-# one with multigrid more, and its levels have to be set up. Times are in `result.timings`. Multigrid
-# wins where the others need many iterations: on a cube with twice as many points along each side
-# they need twice as many, and multigrid hardly more.
+# Iterations do not cost the same: one with Jacobi has one product with A, one with Chebyshev has
+# five, one with multigrid more, and its levels have to be set up. Times are in `result.timings`.
+# Multigrid wins where the others need many iterations: on a cube with twice as many points along
+# each side they need twice as many, and multigrid hardly more.
 
 # %% [markdown]
 # A picture of the residuals over the iterations.
