@@ -60,6 +60,24 @@ def cpu_programs() -> str:
     )
 
 
+NPBENCH = "npbench-programs-2026-11-29.json"
+_NOT_OF_THE_LIST = ("conv_3x3", "softmax (all points)")
+
+
+def npbench_programs() -> str:
+    """Return which kernels of NPBench run as programs."""
+    record = json.loads((FOLDER / NPBENCH).read_text())
+    kernels = {k: one for k, one in record["kernels"].items() if k not in _NOT_OF_THE_LIST}
+    run = sorted(k for k, one in kernels.items() if one["outcome"] != "refused")
+    command = record["command"].partition(" --")[0]
+    return filled(
+        f"Of NPBench's {len(kernels)} kernels {len(run)} run as they are written for the tests of "
+        f"[DaCe's programs](dace.md), on {record['pes']} PEs and with NumPy's values: {_and(run)} "
+        f"(`{command}`, [record](../bench/results/{NPBENCH})). Most others have products of "
+        "matrices, or go by rows one after the other: DaCe's front end takes these, on one PE."
+    )
+
+
 def _worst(ratios: dict[str, float]) -> str:
     name = min(ratios, key=lambda one: ratios[one])
     return f"{ratios[name]:.2f} at worst, {name}"
@@ -231,7 +249,10 @@ PAGES = {
         "builds": builds("../../bench/results/"),
         "kernels": kernel_times(),
     },
-    ROOT / "docs/compiler.md": lambda: {"programs on CPUs": cpu_programs()},
+    ROOT / "docs/compiler.md": lambda: {
+        "programs on CPUs": cpu_programs(),
+        "NPBench's kernels": npbench_programs(),
+    },
     ROOT / "docs/model.md": lambda: {
         "curves, two H100": curves(*TWO),
         "one way, two H100": one_way(*TWO, TWO_WAYS),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import array as arrays_of_python
 import dataclasses
 import inspect
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from copy import copy
+from itertools import count
 from types import GeneratorType, MappingProxyType
 from typing import Any
 
@@ -16,8 +17,15 @@ import numpy.typing as npt
 from cpufree import device_arrays
 from cpufree.compiler import ir
 from cpufree.compiler.arrays import divided_first
-from cpufree.compiler.front.lowering import Lowered, Outside
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
+from cpufree.compiler.front.lowered import Lowered, Outside
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    Listed,
+    ScalarValue,
+    TupleValue,
+    Value,
+)
 from cpufree.compiler.operations import KINDS
 from cpufree.errors import InvalidInputError
 
@@ -52,13 +60,52 @@ class Arguments:
         self.on_gpu: set[str] = set()
         self.brought: set[str] = set()
         """The names of arrays on a GPU whose values `to_host` has brought."""
-        for key, value in given.items():
-            if device_arrays.cuda_device(value) is not None:
-                self.on_gpu.add(key)
-            array = _as_array(name, key, value)
-            self.lowered[key] = value if array is None else array
-            if array is not None:
-                self.arrays[key] = array
+        self.lists: dict[str, Listed] = {}
+        for key, value in tuple(given.items()):
+            self._take(key, value)
+        for key, value in tuple(given.items()):
+            if type(value) in (list, tuple) and value:
+                self._take_list(key, value)
+
+    def _take(self, key: str, value: Any) -> None:
+        if device_arrays.cuda_device(value) is not None:
+            self.on_gpu.add(key)
+        array = _as_array(self.name, key, value)
+        self.lowered[key] = value if array is None else array
+        if array is not None:
+            self.arrays[key] = array
+
+    def _take_list(self, key: str, items: Sequence[Any]) -> None:
+        """Make arguments of the arrays in a list."""
+        names = [key]
+        for k in range(len(items)):
+            taken = {*self.given, *names}
+            names.append(
+                next(n for more in count() if (n := f"{key}_{k}{'_' * more}") not in taken)
+            )
+        try:
+            for name, item in zip(names[1:], items, strict=True):
+                self._take(name, item)
+                self.given[name] = item
+        except InvalidInputError:  # an array that programs do not have may be known beforehand
+            pass
+        self.lists[key] = Listed(tuple(names[1:]), isinstance(items, list))
+        if not all(name in self.arrays for name in names[1:]):
+            self.leave_lists(key)
+            return
+        del self.lowered[key]
+        self.lowered[key] = self.lists[key]  # behind its items
+
+    def leave_lists(self, *keys: str) -> bool:
+        """Let lists of arrays be what they are: known beforehand; return whether there are any."""
+        found = keys or tuple(self.lists)
+        for key in found:
+            for name in self.lists.pop(key).names:
+                for kept in (self.arrays, self.lowered, self.given):
+                    kept.pop(name, None)
+                self.on_gpu.discard(name)
+            self.lowered[key] = self.given[key]
+        return bool(found)
 
     @classmethod
     def of(
@@ -270,7 +317,8 @@ class _Returned:
     ) -> None:
         self.arrays: dict[str, Any] = {**lowered.data, **arrays}
         self.scalars = scalars
-        self.axes = {f.name: f.axis for f in lowered.program.fields}
+        self.fields = {f.name: f for f in lowered.program.fields}
+        self.given = arguments.given
         given = {id(array): arguments.given[key] for key, array in arguments.arrays.items()}
         for name, array in arrays.items():  # names may have changed places
             self.arrays[name] = given.get(id(array), array)
@@ -283,6 +331,8 @@ class _Returned:
             return None
         if isinstance(result, Host):
             return copy(result.value) if result.is_own else result.value
+        if isinstance(result, TupleValue) and isinstance(result.made, str):
+            return self.given[result.made]
         if isinstance(result, TupleValue):
             items = [self.value(item) for item in result.items]
             return items if result.is_list else tuple(items)
@@ -297,9 +347,10 @@ class _Returned:
 
     def _array(self, result: ArrayValue) -> Any:
         assert isinstance(result.expr, ir.Read)
-        base, axis = self.arrays[result.expr.field], self.axes[result.expr.field]
+        base, f = self.arrays[result.expr.field], self.fields[result.expr.field]
         first, *others = result.expr.axes
-        axes = (*others[:axis], first, *others[axis:])
+        first = dataclasses.replace(first, start=first.start // f.apart, step=first.step // f.apart)
+        axes = (*others[: f.axis], first, *others[f.axis :])
         whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
         if whole and not result.is_part:
             return base

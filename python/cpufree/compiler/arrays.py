@@ -48,7 +48,7 @@ def gather(layout: Layout, owner: int, f: ir.Field, array: Any) -> list[Part]:
 
 
 def _parts(layout: Layout, owner: int, f: ir.Field, array: Any, ghosts: bool) -> list[Part]:
-    reach, n = layout.reach(f), f.shape[0]
+    reach, n, apart = layout.reach(f), f.shape[0], f.apart
     found = []
     for k in range(layout.slabs.pes):
         lo, hi = layout.own_rows(f, k)
@@ -59,6 +59,12 @@ def _parts(layout: Layout, owner: int, f: ir.Field, array: Any, ghosts: bool) ->
             behind = reach.below + hi - lo
             rows += [(g, (lo - reach.below + g) % n, 1) for g in range(reach.below)]
             rows += [(behind + g, (hi + g) % n, 1) for g in range(reach.above)]
+        if apart > 1:  # rows between are nobody's
+            rows = [
+                (to + d, (first + d) // apart, 1)
+                for to, first, count in rows
+                for d in range(-first % apart, count, apart)
+            ]
         found.append(Part(owner + k, f, array, rows))
     return found
 

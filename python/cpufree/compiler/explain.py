@@ -117,7 +117,7 @@ def _traffic(program: ir.Program, group: ir.Group) -> int:
     write = {w.field for w in works if isinstance(w, ir.Assign)}
     names = [*read, *write]
     fields = (program.field(name) for name in names)
-    return sum(math.prod(f.shape) * np.dtype(f.type).itemsize for f in fields)
+    return sum(math.prod(f.given_shape) * np.dtype(f.type).itemsize for f in fields)
 
 
 def _reasons(program: ir.Program, groups: list[ir.Group], pes: int, asked: int | str) -> list[str]:

@@ -16,7 +16,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.hosted import Kernels, emit_hosted, values_of
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
-from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.gpu_run import GpuMemory, multiprocessors_of
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import Scalars

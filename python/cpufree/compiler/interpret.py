@@ -61,12 +61,29 @@ def interpret(
         for name, array in before.items():
             arguments[name][...] = array
         raise
-    axes = {f.name: f.axis for f in program.fields}
+    fields = {f.name: f for f in program.fields}
+    for name, array in run.arrays.items():
+        if fields[name].apart > 1 and id(array) in given:
+            divided_first(given[id(array)], fields[name].axis)[...] = array[:: fields[name].apart]
     arrays = {
-        name: given[id(array)] if id(array) in given else as_given(array, axes[name])
+        name: given[id(array)] if id(array) in given else _as_given(array, fields[name])
         for name, array in run.arrays.items()
     }
     return arrays, run.scalars
+
+
+def _spread(array: Array, f: ir.Field) -> Array:
+    """Return an array as a field has it."""
+    array = divided_first(array, f.axis)
+    if f.apart == 1:
+        return array
+    made = np.zeros(f.shape, f.type)
+    made[:: f.apart] = array
+    return made
+
+
+def _as_given(array: Array, f: ir.Field) -> Array:
+    return as_given(array[:: f.apart].copy() if f.apart > 1 else array, f.axis)
 
 
 class Scalars:
@@ -96,9 +113,9 @@ class _Run:
         self.arrays: dict[str, Array] = {}
         for f in program.fields:
             if f.role == "argument":
-                self.arrays[f.name] = divided_first(arguments[f.name], f.axis)
+                self.arrays[f.name] = _spread(arguments[f.name], f)
             elif f.role == "constant":
-                self.arrays[f.name] = divided_first(values.data[f.name], f.axis)
+                self.arrays[f.name] = _spread(values.data[f.name], f)
             else:
                 self.arrays[f.name] = np.zeros(f.shape, f.type)
         self.types = {**dict(program.scalars), **dict(program.variables)}

@@ -273,7 +273,8 @@ class Field:
     """An array: of the caller (argument), of the program's text (constant), or the program's own.
 
     Distributed fields are divided along axis 0; of others every PE has a copy. `axis` is the one
-    of the caller's array that is axis 0 here; the others follow in their order.
+    of the caller's array that is axis 0 here; the others follow in their order. Row k of that array
+    is row k * apart here: those of a coarse grid lie where the fine ones lie that they stand for.
     """
 
     name: str
@@ -282,6 +283,22 @@ class Field:
     role: str
     distributed: bool = True
     axis: int = 0
+    apart: int = 1
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The distance of the points along each axis."""
+        return (self.apart, *[1] * (len(self.shape) - 1))
+
+    @property
+    def given_shape(self) -> tuple[int, ...]:
+        """The points along each axis: without the rows between, which nothing uses."""
+        return (-(-self.shape[0] // self.apart), *self.shape[1:])
+
+    @property
+    def whole(self) -> tuple[Span, ...]:
+        """The box of all points."""
+        return tuple(Span(0, d, n) for d, n in zip(self.steps, self.given_shape, strict=True))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 from cpufree.compiler.front.helpers import helper_of
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.uses import Step, Use
+from cpufree.compiler.front.values import Listed
 
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis))
 _FUNCTIONS = (types.BuiltinFunctionType, np.ufunc)
@@ -87,7 +88,7 @@ def _key_of_text(source: Source, known: Mapping[str, Any], seen: frozenset[Any])
 def _value(use: Use, names: Mapping[str, Any]) -> Any:
     value = names.get(use.name, _ABSENT)
     for step in use.steps:
-        if value is _ABSENT or isinstance(value, np.ndarray):
+        if value is _ABSENT or isinstance(value, np.ndarray | Listed):
             break
         value = _after(value, step)
     return value
@@ -100,7 +101,7 @@ def value_key(value: Any, seen: frozenset[Any] = frozenset()) -> Key:
         NoKey: there is none.
     """
     kind = type(value)
-    if kind in _PLAIN or isinstance(value, np.dtype):
+    if kind in _PLAIN or isinstance(value, np.dtype | Listed):
         return kind, value
     if (kind is type or kind in _FUNCTIONS) and _is_known(value):
         return Same(value)

@@ -8,11 +8,14 @@ of these can be compared with those of the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.outside import Key, NoKey, key_of
+from cpufree.errors import ProgramError
 
 _MOST = 64
 
@@ -25,6 +28,23 @@ class Remembered:
     ) -> None:
         self.source, self.lower = source, lower
         self.known: dict[Key, Lowered] = {}
+
+    def of_call(self, arguments: Arguments) -> Lowered:
+        """Return what a call lowers to; arrays in lists may be written, or be known beforehand.
+
+        Raises
+        ------
+        ProgramError
+            Something is outside the language.
+        """
+        try:
+            return self.get(arguments.lowered)
+        except ProgramError as error:
+            if not arguments.leave_lists():
+                raise
+            with suppress(ProgramError):
+                return self.get(arguments.lowered)
+            raise error from None
 
     def get(self, arguments: Mapping[str, Any]) -> Lowered:
         """Return what a call lowers to.

@@ -223,7 +223,7 @@ def _results_of(
             if f.name in written:
                 unload(lies_at[k], arguments[f.name])
         elif f.role == "local" and f.name in asked:
-            kept[f.name] = np.empty(f.shape, f.type)
+            kept[f.name] = np.empty(f.given_shape, f.type)
             unload(lies_at[k], kept[f.name])
     arrays = {
         f.name: kept[fields[storage[k]].name]

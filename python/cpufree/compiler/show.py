@@ -23,6 +23,7 @@ def show(program: ir.Program) -> str:
     for f in program.fields:
         where = "" if f.distributed else ", on every PE"
         where += f", axis {f.axis} first" if f.axis else ""
+        where += f", rows {f.apart} apart" if f.apart > 1 else ""
         lines.append(f"  field {f.name}: {f.type} {list(f.shape)}, {f.role}{where}")
     lines += [f"  scalar {name}: {kind}" for name, kind in program.scalars]
     lines += [f"  {line}" for line in _statements(program.body)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.distribution import far_rows
-from cpufree.compiler.front.lowering import Lowered
+from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.values import ArrayValue, ScalarValue, TupleValue, Value
 from cpufree.compiler.passes.accesses import element_fields
 from cpufree.compiler.ranks.prune import pruned

@@ -33,6 +33,8 @@ _COMPILED = {
         "fewer",
         "fields",
         "turns",
+        "grids",
+        "lists",
         "helpers",
         "returns",
     ),

@@ -80,12 +80,33 @@ def test_progress_that_says_no_leaves_the_arrays_as_they_were() -> None:
         np.testing.assert_array_equal(u, before)
 
 
-def test_example_of_the_page_runs(tmp_path: Path) -> None:
+def _run_block_of_the_page(folder: Path, name: str) -> dict[str, Any]:
+    """Run the example of docs/compiler.md that defines a program; return its names."""
     page = Path(__file__).parents[3] / "docs/compiler.md"
-    block = page.read_text().split("```python\n")[1].split("```")[0]
-    file = tmp_path / "page.py"
-    file.write_text(block)
-    scope = runpy.run_path(str(file))
+    blocks = (part.split("```")[0] for part in page.read_text().split("```python\n")[1:])
+    file = folder / "page.py"
+    block = next(block for block in blocks if f"def {name}(" in block)
+    file.write_text(f"import math\n\nimport numpy as np\n\nimport cpufree\n\n\n{block}")
+    return runpy.run_path(str(file))
+
+
+def test_multigrid_of_the_page_solves_with_the_bits_of_numpy(tmp_path: Path) -> None:
+    scope = _run_block_of_the_page(tmp_path, "poisson")
+    u = np.zeros_like(scope["u"])
+    n = len(u)
+    assert scope["poisson"].function(u, scope["f"], 1 / (n - 1) ** 2, 1e-8) == scope["cycles"] < 20
+    np.testing.assert_array_equal(u, scope["u"])
+
+
+def test_calls_of_some_turns_each_do_what_one_call_does(tmp_path: Path) -> None:
+    scope = _run_block_of_the_page(tmp_path, "driven")
+    u, v = np.zeros_like(scope["u"]), np.zeros_like(scope["v"])
+    assert scope["driven"](u, v, 0.2, 0, 1000) == scope["highest"]
+    np.testing.assert_array_equal(u, scope["u"])
+
+
+def test_example_of_the_page_runs(tmp_path: Path) -> None:
+    scope = _run_block_of_the_page(tmp_path, "waves")
     assert scope["waves"].pes >= 1
     assert np.isfinite(scope["u"]).all() and (scope["u"] != 0).sum() > 10_000
 

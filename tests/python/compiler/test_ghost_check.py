@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 from built_together import kernels_of
 from grid_programs import assert_same, copies
+from multigrid_programs import v_cycles
 from pes_here import run_on_pes
 from random_programs import program_of
 from ring_programs import RingWriter, ring_arguments
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.front.lowering import Lowered, lower
+from cpufree.compiler.front.lowered import Lowered
+from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.launch import cpu_runner, passes
 from cpufree.compiler.layout import most_pes
 from cpufree.compiler.passes import check_ghosts
@@ -131,6 +133,17 @@ def test_check_sees_what_is_left_out_of_an_exchange(what: str, tmp_path: Path) -
             if less != made:
                 seen += seen_or_harmless(made, less, seed, lowered)
     assert seen > COUNT // 10, "nothing was left out that the check could see"
+
+
+def test_check_sees_each_exchange_that_a_v_cycle_lacks() -> None:
+    program, arguments = v_cycles, (np.zeros((33, 33)), np.zeros((33, 33)), 0.1, 2)
+    made = passes(program.lower(*arguments))
+    puts = [s for s in ir.walk(made.body) if isinstance(s, ir.Put)]
+    halos = [(s.channel, h.field) for s in puts for h in s.halos]
+    assert len(halos) > 10
+    for channel, name in halos:
+        with pytest.raises(EngineError, match="an exchange is missing"):
+            check_ghosts(without_halo(made, channel, name, CHANGES["the halo"]))
 
 
 def test_check_sees_ghosts_that_no_stage_computes(tmp_path: Path) -> None:

@@ -136,6 +136,22 @@ def test_arrays_of_cupy_are_not_brought_to_the_host(monkeypatch: pytest.MonkeyPa
     assert not wide[1::2].any()
 
 
+def test_fields_stay_on_the_gpu_between_calls_of_some_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _place(monkeypatch, 1)
+    fakes.install(monkeypatch, [])
+    program, (u, v, steps) = case("jacobi_2d", 23)
+    ours = fakes.CupyArray(u.copy()), fakes.CupyArray(v.copy())
+    with fakes.nothing_downloaded():
+        for _ in range(3):
+            program.run((*ours, steps), wait_limit=300)
+    for _ in range(3):
+        plainly(program)(u, v, steps)
+    np.testing.assert_array_equal(ours[0].values, u)
+    np.testing.assert_array_equal(ours[1].values, v)
+
+
 @pytest.mark.parametrize(("name", "ranks"), [("jacobi_2d", 4), ("heat_3d", 2)])
 def test_arrays_of_ranks_go_to_gpus_and_come_back(name: str, ranks: int) -> None:
     program, (_, plain, points, grids) = load(path(name, ranks)), RANKS[name]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
+from multigrid_programs import v_cycles
 
 import cpufree
 from cpufree.compiler import ir
@@ -123,3 +124,11 @@ def test_check_finds_a_wait_that_nothing_was_sent_for() -> None:
 def test_stages_that_differ_in_numbers_alone_share_their_text() -> None:
     text = emit(passes(corners.lower(np.zeros((6, 6)), 2))).text
     assert text.count("struct Stage") == 2, "one reads a point, the other one writes it"
+
+
+def test_stages_of_coarse_grids_share_their_text_with_those_of_fine_ones() -> None:
+    counts = []
+    for n in (33, 65):
+        lowered = v_cycles.lower(np.zeros((n, n)), np.zeros((n, n)), 0.1, 2)
+        counts.append(emit(passes(lowered)).text.count("struct Stage"))
+    assert counts[0] == counts[1], "one more grid needs no more of them"

@@ -12,7 +12,9 @@ from any_program_chosen import write_chosen
 from any_program_errors import write_errors
 from any_program_fewer import write_fewer
 from any_program_fields import write_fields
+from any_program_grids import write_grids
 from any_program_helpers import write_helpers
+from any_program_lists import write_lists
 from any_program_names import write_names
 from any_program_odd import write_odd
 from any_program_order import write_order
@@ -34,6 +36,8 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "chosen": write_chosen,
     "fewer": write_fewer,
     "fields": write_fields,
+    "grids": write_grids,
+    "lists": write_lists,
     "turns": write_turns,
     "helpers": write_helpers,
     "returns": write_returns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import multigrid_programs as multigrid
 import numpy as np
 import sweeping_programs as sweeping
 
@@ -152,8 +153,8 @@ TURNS = {
 FIELDS = {
     "functions": (functions, (_R.standard_normal((12, 9)), _R.standard_normal((12, 9)), 0.25, 3)),
 }
-CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS}
-QUICK = ("forced", "thresholds", "lattice_boltzmann", "by_columns")
+CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS, **multigrid.CASES}
+QUICK = ("forced", "thresholds", "lattice_boltzmann", "by_columns", "cells")
 """Whose text for GPUs is compiled in quick tests."""
 ROUNDED = (
     "functions",
@@ -198,4 +199,5 @@ REFUSED = {
     ),
     "kept_points": (kept_points, (np.ones((5, 4)),), "known only in the run.*np.where"),
     "two_masks": (two_masks, (np.ones((5, 4)),) * 2, "meet others.*the same mask"),
+    **multigrid.REFUSED,
 }

@@ -351,8 +351,15 @@ def case(name: str, size: int, seed: int = 1) -> tuple[Any, tuple[Any, ...]]:
 
 
 def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments with copies of the arrays."""
-    return tuple(a.copy() if isinstance(a, np.ndarray) else a for a in arguments)
+    """Return arguments with copies of the arrays, of those in lists, too."""
+    return tuple(
+        list(copies(tuple(a)))
+        if isinstance(a, list)
+        else a.copy()
+        if isinstance(a, np.ndarray)
+        else a
+        for a in arguments
+    )
 
 
 def assert_same(name: str, expected: tuple[Any, ...], found: tuple[Any, ...]) -> None:

@@ -312,7 +312,7 @@ _ROWS = 4  # of a thread, in sweeps over memory
 
 def _bytes(f: ir.Field, slabs: Slabs) -> float:
     """Return the bytes that a PE has of a field."""
-    rows = min(slabs.most, f.shape[0]) if f.distributed else f.shape[0]
+    rows = min(slabs.most, f.shape[0]) // f.apart if f.distributed else f.shape[0]
     return float(np.dtype(f.type).itemsize * rows) * float(np.prod(f.shape[1:]))
 
 

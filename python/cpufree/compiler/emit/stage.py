@@ -16,8 +16,8 @@ Numbers = Callable[[Key], str]
 class StageText:
     """The struct of a stage, and the statements that make one.
 
-    A struct has the numbers that it needs from its `N` on: stages that differ in numbers alone have
-    the same one, which compilers read and translate once.
+    A struct has the numbers that it needs from its `N` on, and names for its arrays: stages that
+    differ in numbers and arrays alone have the same one, which compilers read and translate once.
     """
 
     def __init__(self, program: ir.Program, work: Work, numbers: Numbers) -> None:
@@ -31,7 +31,7 @@ class StageText:
         self.segments: list[str] = []
         self._reads: dict[tuple[str, tuple[ir.Axis, ...]], str] = {}
         self._scalars: dict[ir.Expr, str] = {}
-        self._arrays: set[str] = set()
+        self._arrays: dict[tuple[str, bool], str] = {}
         self.line = numbers(work.line)
         self.value = self._value(work.value)
         self.lines = self._struct()
@@ -68,14 +68,13 @@ class StageText:
         return self._scalars[e]
 
     def _array(self, name: str, is_const: bool) -> str:
-        f = self.fields[name]
-        member = f"{'in' if is_const else 'out'}_{name}"
-        if member not in self._arrays:
-            self._arrays.add(member)
+        f, key = self.fields[name], (name, is_const)
+        if key not in self._arrays:
+            member = self._arrays[key] = f"a{len(self._arrays)}"
             const = "const " if is_const else ""
             self.members.append(f"Array<{const}{TYPES[f.type]}, {len(f.shape)}> {member};")
             self.setup.append(f"{member} = f_{name};")
-        return member
+        return self._arrays[key]
 
     def _read(self, e: ir.Read) -> str:
         key = (e.field, e.axes)
@@ -116,8 +115,11 @@ class StageText:
         start = self._number(rows.start + offset)
         if self.inner == 0:
             return f"{start} - {array}.first", ir.Axis(0, 0, rows.step)
-        step = "" if rows.step == 1 else f" * {rows.step}"
-        return f"{start} + r0{step} - {array}.first", ir.Axis(ir.FIXED)
+        return f"{start} + {self._strided(0, rows.step)} - {array}.first", ir.Axis(ir.FIXED)
+
+    def _strided(self, dim: int, step: int) -> str:
+        """Return the text of r along an outer axis, times a step."""
+        return f"r{dim}" if step == 1 else f"r{dim} * {self._number(step)}"
 
     def _index(self, a: ir.Axis, k: int) -> str:
         """Return an index along an axis; of the inner axis what does not depend on the point."""
@@ -130,9 +132,9 @@ class StageText:
             if a.wrap:
                 self._wrap(a, k)
             return start
-        r = f"r{a.dim}"
-        if a.wrap:
-            r = f"wrapped({r} + {self._number(a.shift)}, {self._number(a.wrap)})"
+        if not a.wrap:
+            return f"{start} + {self._strided(a.dim, a.step)}"
+        r = f"wrapped(r{a.dim} + {self._number(a.shift)}, {self._number(a.wrap)})"
         return f"{start} + {r}" + ("" if a.step == 1 else f" * {a.step}")
 
     def _wrap(self, a: ir.Axis, k: int) -> None:
@@ -185,10 +187,7 @@ class StageText:
         terms = [f"{array}.base"]
         for axis, span in enumerate(work.box):
             stride = "" if axis == len(work.box) - 1 else f" * {array}.stride[{axis}]"
-            step = "" if span.step == 1 else f" * {span.step}"
-            index = self._number(span.start) + ("" if axis == self.inner else f" + r{axis}{step}")
-            if span.index is not None:
-                index = self._index(span.axis(axis), 0)
+            index = self._index(span.axis(axis), 0)
             first = f" - {array}.first" if axis == 0 and f.distributed else ""
             terms.append(f"({index}{first}){stride}")
         self.rows.append(f"o = {' + '.join(terms)};")

@@ -15,6 +15,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import fitting, kinds, values
 from cpufree.compiler.front.distribution import RankGrew, Split, check_distribution
+from cpufree.compiler.front.grids import Grids, Places
 from cpufree.compiler.front.operands import fail_as_array
 from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
@@ -44,10 +45,11 @@ _MOST_POINTS = 2**48
 class Builder(Variables):
     """What is being made, and what it takes to add to it."""
 
-    def __init__(self, source: Source, split: Split, most_dims: int) -> None:
-        """`most_dims`: axes of the arrays, as far as known; one with more begins anew."""
+    def __init__(self, source: Source, split: Split, most_dims: int, grids: Places) -> None:
+        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew."""
         self.source = source
         self.split, self.most_dims = split, most_dims
+        self.grids = Grids(grids)
         self.fields: dict[str, ir.Field] = {}
         self.data: dict[str, Any] = {}
         """Of constants: the array."""
@@ -72,7 +74,7 @@ class Builder(Variables):
 
     _STATE = (
         "fields", "data", "scalars", "variables", "out", "written_out", "tags", "locked",
-        "permutes", "_hosts", "_names",
+        "permutes", "grids", "_hosts", "_names",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -126,8 +128,10 @@ class Builder(Variables):
         if len(shape) > self.most_dims:
             raise RankGrew(len(shape))
         name, axis = self.fresh(name), self.split.axis(len(shape))
-        ordered = (shape[axis or 0], *shape[: axis or 0], *shape[(axis or 0) + 1 :])
-        self.fields[name] = ir.Field(name, ordered, kind, role, axis is not None, axis or 0)
+        first = axis or 0
+        apart, rows = self.grids.assumed.get(name, (1, shape[first]))
+        ordered = (rows, *shape[:first], *shape[first + 1 :])
+        self.fields[name] = ir.Field(name, ordered, kind, role, axis is not None, first, apart)
         return values.whole(self.fields[name])
 
     def constant(self, node: ast.AST, host: Host) -> ArrayValue:
@@ -312,7 +316,7 @@ class Builder(Variables):
         if isinstance(value, TupleValue):
             items = tuple(self.kept(node, item, name) for item in value.items)
             same = all(map(operator.is_, items, value.items))
-            return value if same else TupleValue(items, value.is_list)
+            return value if same else replace(value, items=items)
         if isinstance(value, ArrayValue) and not value.is_view:
             return self.materialise(node, name, value)
         if isinstance(value, Host) and value.is_own and isinstance(value.value, np.ndarray):

@@ -87,11 +87,11 @@ def beforehand(c: Call) -> Value:
     known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum, slice)
     known = known or (isinstance(f, type) and issubclass(f, np.generic))
     if not (known or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
-        advice = (
-            "put @cpufree.program above its def"
-            if module not in ("numpy", "builtins")
-            else ("docs/compiler.md has the list of functions")
-        )
+        advice = "docs/compiler.md has the list of functions"
+        if f is print:
+            advice = "print between calls of some turns each (docs/compiler.md, Progress)"
+        elif module not in ("numpy", "builtins"):
+            advice = "put @cpufree.program above its def"
         c.fail(f"{name} is outside the language of programs", advice)
     given: dict[int, Any] = {}
     plain = [_plain(c, value, name, given) for value in (*c.args, *c.keywords.values())]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import field_calls, fitting, masks, python_numbers, values
+from cpufree.compiler.front import field_calls, fitting, lists, masks, python_numbers, values
 from cpufree.compiler.front.array_calls import copy, copyto, count, create, norm, reduction
 from cpufree.compiler.front.call import (
     Call,
@@ -42,8 +42,6 @@ _TYPES: dict[Any, str] = {
 }  # fmt: skip
 _MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
-MOST_ITEMS = 64
-"""That a loop goes over which is written out."""
 _METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item")
 
 
@@ -56,7 +54,7 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
         if isinstance(owner, ArrayValue | ScalarValue | Masked):
             return _method(e, node, scope, owner)
     function = e.eval(node.func, scope)
-    if not isinstance(function, Host):
+    if not isinstance(function, Host) or not callable(function.value):
         e.builder.fail(node, "this is no function", "call a function of NumPy or a program")
     made = Call(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
@@ -68,14 +66,11 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
 
 
 def _of_function(c: Call) -> Value:
-    handler = _handler(c.function)
-    if handler is not None:
-        return handler(c)
-    if c.function in _UFUNC_NAMES:
-        return _ufunc(c)
-    if c.function in _MATH:
-        return _math(c)
-    return beforehand(c)
+    try:
+        handler = _FUNCTIONS.get(c.function, beforehand)
+    except TypeError:  # not hashable: none of ours
+        handler = beforehand
+    return handler(c)
 
 
 def _through_masks(c: Call, handle: Callable[[], Value]) -> Value:
@@ -105,13 +100,6 @@ def _is_pointwise(function: Any) -> bool:
         return function in _UFUNC_NAMES or function in _POINTWISE
     except TypeError:  # not hashable: none of ours
         return False
-
-
-def _handler(function: Any) -> Callable[[Call], Value] | None:
-    try:
-        return _FUNCTIONS.get(function)
-    except TypeError:  # not hashable: none of ours
-        return None
 
 
 def _ufunc(c: Call) -> Value:
@@ -288,42 +276,6 @@ def _len(c: Call) -> Value:
     return Host(len(array.items)) if isinstance(array, TupleValue) else beforehand(c)
 
 
-def _enumerate(c: Call) -> Value:
-    start = c.take("start", 1, 0)
-    c.done(2)
-    if not isinstance(start, int):
-        c.fail("enumerate begins with a whole number that is known beforehand", "write it so")
-    return TupleValue(
-        tuple(
-            TupleValue((Host(start + k, literal=True), item)) for k, item in enumerate(_items(c, 0))
-        )
-    )
-
-
-def _zip(c: Call) -> Value:
-    strict = c.take("strict", 99, False)
-    rows = [_items(c, k) for k in range(len(c.args))]
-    c.done(len(rows))
-    if strict and len({len(row) for row in rows}) > 1:
-        c.fail("zip of unequal lengths", "give as many items of each")
-    return TupleValue(tuple(map(TupleValue, zip(*rows, strict=False))))
-
-
-def _items(c: Call, k: int) -> list[Value]:
-    """Return what a loop over an argument goes over."""
-    value = values.unpacked(c.args[k]) if k < len(c.args) else Host(None)
-    if isinstance(value, TupleValue):
-        return list(value.items)
-    known = value.value if isinstance(value, Host) else None
-    if isinstance(known, range | np.ndarray) and len(known) <= MOST_ITEMS:
-        return [Host(item) for item in known]
-    c.fail(
-        "this loop goes over what is no short tuple, list or range that is known beforehand",
-        "write for k in range(n), and index with k",
-    )
-    return []
-
-
 def _abs(c: Call) -> Value:
     if on_host(c):
         return beforehand(c)
@@ -388,7 +340,7 @@ _POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "c
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     **field_calls.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
-    len: _len, enumerate: _enumerate, zip: _zip,
+    **lists.FUNCTIONS, len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
     np.linalg.norm: norm, np.count_nonzero: count,
@@ -397,4 +349,6 @@ _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     **{f: create for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},
     **{getattr(np, name): reduction(name) for name in ("sum", "max", "min", "mean", "any", "all")},
     np.amax: reduction("max"), np.amin: reduction("min"),
+    **{function: _math for function in _MATH},
+    **{ufunc: _ufunc for ufunc in _UFUNC_NAMES},
 }  # fmt: skip

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NoReturn, Protocol
 
 from cpufree.compiler import ir
+from cpufree.compiler.front.grids import Grids
 from cpufree.errors import ProgramError
 
 
@@ -49,6 +51,7 @@ class Fails(Protocol):
     """Knows the fields of a program, and refuses it."""
 
     fields: dict[str, ir.Field]
+    grids: Grids
 
     def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
         """Raise ProgramError at a node."""
@@ -75,6 +78,8 @@ def check_distribution(
             )
         if read.axes[0].index is not None:
             fail_moving(b, node)
+        if _are_tied(b.grids, read.axes[0], of, box[0], f):
+            continue
         why = far_rows(read.axes[0], box[0], of.shape[0])
         if why:
             _fail(
@@ -84,6 +89,18 @@ def check_distribution(
                 "rows of the first axis are divided among PEs: read them at a constant "
                 "distance from those that are written",
             )
+
+
+def _are_tied(grids: Grids, axis: ir.Axis, of: ir.Field, rows: ir.Span, f: ir.Field) -> bool:
+    """Note what a read says of two grids' rows; return whether it asks for other ones."""
+    if axis.dim != 0:
+        return False
+    # Steps of slices, in rows that the program knows.
+    ratio = Fraction(axis.step * f.apart, of.apart * rows.step)
+    if rows.count == 1:
+        grids.hint(f.name, of.name, ratio)
+        return False
+    return grids.tie(f.name, of.name, ratio) and axis.step != rows.step
 
 
 def fail_moving(b: Fails, node: ast.AST) -> NoReturn:
@@ -122,10 +139,15 @@ def far_rows(axis: ir.Axis, rows: ir.Span, n: int) -> str:
         return ""
     if axis.dim == ir.FIXED:
         return f"row {axis.start} alone for many rows"
-    if axis.wrap and (axis.wrap != n or axis.start or axis.step != 1 or rows.step != 1):
+    if axis.wrap and (axis.wrap * axis.step != n or axis.start or axis.step != rows.step):
         return "rows of a part that is rolled along the first axis"
     if axis.wrap and rows.stop > n:
         return "rows of a shorter array that is rolled along the first axis"
     if not axis.wrap and axis.step != rows.step:
-        return f"every {axis.step}th row for every {rows.step}th"
+        return f"{_each(axis.step)} for {_each(rows.step)}"
     return ""
+
+
+def _each(step: int) -> str:
+    ends = {2: "nd", 3: "rd"}
+    return "every row" if step == 1 else f"every {step}{ends.get(step, 'th')} row"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, masks, python_numbers, values
+from cpufree.compiler.front import calls, lists, masks, python_numbers, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
 from cpufree.compiler.front.large import too_large
@@ -129,6 +129,9 @@ class Expressions(Conditions, Parts):
 
     _list = _tuple
 
+    def _listcomp(self, node: ast.ListComp, scope: Scope) -> Value:
+        return lists.comprehension(self, node, scope)
+
     def _attribute(self, node: ast.Attribute, scope: Scope) -> Value:
         value = self.eval(node.value, scope)
         if isinstance(value, ArrayValue):
@@ -164,8 +167,8 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"the attribute {node.attr} of a {what} is not taken",
-                "lists do not change in programs: write a = a + [b] where the number of turns is "
-                "known, or return values and collect them outside",
+                "lists of the program grow by a.append(b) in a line of its own; others do not "
+                "change: return values and collect them outside",
             )
         self.builder.fail(
             node, f"the attribute {node.attr} of a number is not taken", "write NumPy's function"
@@ -201,10 +204,9 @@ class Expressions(Conditions, Parts):
 
     def _of_tuples(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         left, right = values.unpacked(left), values.unpacked(right)
-        if op is ast.Add and isinstance(left, TupleValue) and isinstance(right, TupleValue):
-            in_place = left.is_list and isinstance(node, ast.AugAssign)
-            if left.is_list == right.is_list and not in_place:
-                return TupleValue(left.items + right.items, left.is_list)
+        a, b = (v if isinstance(v, TupleValue) else None for v in (left, right))
+        if a and b and op is ast.Add and a.is_list == b.is_list:
+            return TupleValue(a.items + b.items, a.is_list)
         self.builder.fail(node, "tuples and lists cannot be computed with", "use arrays")
 
     def on_host(self, node: ast.AST, f: Callable[..., Any] | None, *operands: Value) -> Value:
@@ -290,7 +292,7 @@ def fields_read(expr: ir.Expr) -> set[str]:
 
 def _named(node: ast.AST) -> str:
     words = {
-        "ListComp": "a list comprehension",
+        "SetComp": "a set comprehension",
         "Lambda": "a lambda",
         "Dict": "a dictionary",
         "JoinedStr": "an f-string",

@@ -1,4 +1,4 @@
-"""Loops and branches.
+"""Loops.
 
 A loop becomes one of the run. Where its names stand for something else after the first turn, that
 one is lowered apart; short loops whose turns are decided beforehand are written out.
@@ -7,17 +7,25 @@ one is lowered apart; short loops whose turns are decided beforehand are written
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.front.branches import Flow, lower_body
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.meeting import End, Join, end_here
+from cpufree.compiler.front.lists import items_of
+from cpufree.compiler.front.meeting import Join, end_here
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, copied, set_names
-from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value, all_same
+from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, set_names
+from cpufree.compiler.front.values import (
+    Host,
+    ScalarValue,
+    TupleValue,
+    Value,
+    unpacked,
+)
 from cpufree.compiler.operations import kinds_of
 from cpufree.errors import ProgramError
 
@@ -30,22 +38,6 @@ MOST_STATEMENTS = 320
 """Of a loop that is written out: a C++ compiler takes 9 s for them, and more than twice for twice
 as many."""
 _MOST_APART = 3  # first turns of a loop that are lowered apart
-
-Flow = Left | Returned | None
-"""How statements end that do not go on to the next one."""
-
-
-def _lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[list[ir.Statement], Flow]:
-    """Lower statements that the run may not reach, or reach several times."""
-    b = lowering.builder
-    outer, b.out = b.out, []
-    lowering.depth += 1
-    try:
-        flow = lowering.block(body)
-        return b.out, flow
-    finally:
-        b.out = outer
-        lowering.depth -= 1
 
 
 def leave(lowering: Lowers, node: ast.Break | ast.Continue) -> Left:
@@ -79,13 +71,16 @@ def while_loop(lowering: Lowers, node: ast.While) -> Flow:
     """Lower a while loop."""
     _no_else(lowering.builder, node)
     state = State(lowering)
-    if _known(lowering, node)[1] is False:
+    known = _known(lowering, node)[1]
+    if known is False:
         return None
     state.restore()
-    return _first_that_works(lowering, _ways_of_while(lowering, node, _MOST_APART))
+    return _first_that_works(lowering, _ways_of_while(lowering, node, _MOST_APART, bool(known)))
 
 
-def _ways_of_while(lowering: Lowers, node: ast.While, apart: int) -> Iterator[Way]:
+def _ways_of_while(
+    lowering: Lowers, node: ast.While, apart: int, known: bool = False
+) -> Iterator[Way]:
     yield Way(lambda: _while_of_run(lowering, node, copies=False))
 
     def turn_apart() -> Flow:
@@ -97,6 +92,9 @@ def _ways_of_while(lowering: Lowers, node: ast.While, apart: int) -> Iterator[Wa
     if apart:
         yield Way(turn_apart, by_join=True)
     yield Way(lambda: _while_of_run(lowering, node, copies=True), by_join=True)
+    if known:
+        turns = _while_known(lowering, node)
+        yield Way(lambda: _in_turn(lowering, node, turns, None))
 
 
 def _known(lowering: Lowers, node: ast.While) -> tuple[Value, bool | None]:
@@ -122,7 +120,7 @@ def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
                 region.exit()
                 stop = ir.If(ir.Op("logical_not", (test,), "bool"), (*b.out, ir.Break()), (), line)
                 b.out = [*head, stop]
-            made, flow = _lower_body(lowering, node.body)
+            made, flow = lower_body(lowering, node.body)
             b.out += made
             if flow is None:
                 region.end_turn()
@@ -145,7 +143,8 @@ def for_loop(lowering: Lowers, node: ast.For) -> Flow:
     _no_else(lowering.builder, node)
     bounds = _range(lowering, node)
     if bounds is None:
-        return _write_out(lowering, node, _items(lowering, node))
+        value = lowering.kept(node.iter, lowering.eval(node.iter), "item")
+        return _write_out(lowering, node, value)
     turns = _turns(bounds)
     if turns is not None and not turns:
         return None
@@ -167,7 +166,8 @@ def _ways_of_range(
     yield Way(lambda: _range_of_run(lowering, node, bounds, bool(turns), copies=True), by_join=True)
     few = turns and len(turns) <= MOST_TURNS and b.written_out + len(turns) <= MOST_IN_ALL
     if few and turns and apart == _MOST_APART:
-        yield Way(lambda: _write_out(lowering, node, [Host(k, literal=True) for k in turns]))
+        numbers = TupleValue(tuple(Host(k, literal=True) for k in turns))
+        yield Way(lambda: _write_out(lowering, node, numbers))
 
 
 def _no_else(b: Builder, node: ast.For | ast.While) -> None:
@@ -222,7 +222,7 @@ def _range_of_run(
         variable.append(b.new_variable(b.prefix + name, "int"))
         scope.unbound.pop(name, None)
         scope.names[name] = ScalarValue(ir.Scalar(variable[-1], "int64"), "int")
-        made, flow = _lower_body(lowering, node.body)
+        made, flow = lower_body(lowering, node.body)
         outer, b.out = b.out, made
         try:
             if flow is None:
@@ -240,42 +240,40 @@ def _range_of_run(
     return None
 
 
-def _items(lowering: Lowers, node: ast.For) -> list[Value]:
-    """Return what a loop goes over that is written out."""
-    value = lowering.kept(node.iter, lowering.eval(node.iter), "item")
-    if isinstance(value, TupleValue):
-        return list(value.items)
-    if isinstance(value, Host):
-        try:
-            names = value.text and f"{value.text}[...]"
-            items: list[Value] = [Host(v, text=names) for v in value.value]
-        except TypeError:
-            items = []
-        if 0 < len(items) <= MOST_TURNS:
-            return items
-    lowering.builder.fail(
-        node.iter, "loops go over range(...), or over a short tuple", "write for k in range(n)"
-    )
-
-
 # --- turns in line ---
 
 
-def _write_out(lowering: Lowers, node: ast.For, items: list[Value]) -> Flow:
-    """Lower the body once for each item."""
+def _write_out(lowering: Lowers, node: ast.For, value: Value) -> Flow:
+    """Lower the body once for each item of a value."""
+    items = items_of(lowering.builder, node.iter, value)
     lowering.builder.written_out += len(items)
-    return _in_turn(lowering, node, items, None)
+    return _in_turn(lowering, node, items, None, value)
+
+
+def _while_known(lowering: Lowers, node: ast.While) -> Iterator[None]:
+    """Yield for each turn of a loop whose turns are known beforehand."""
+    b = lowering.builder
+    for _ in range(MOST_TURNS + 1):
+        known = _known(lowering, node)[1]
+        if known is None:
+            b.fail(node, "the run decides how many turns this loop has", "")
+        if not known:
+            return
+        b.written_out += 1
+        yield None
+    b.fail(node, f"this loop has more than {MOST_TURNS} turns", "write for k in range(n)")
 
 
 def _in_turn(
     lowering: Lowers,
     node: ast.For | ast.While,
-    items: Sequence[Value | None],
+    items: Iterable[Value | None],
     then: Callable[[], Flow] | None,
+    over: Value | None = None,
 ) -> Flow:
     """Lower the body once for each item, then the rest of the loop, if any.
 
-    Where the run may leave by a break, all of it is a loop of one turn.
+    Where the run may leave by a break, all of it is a loop of one turn. `over` has the items.
     """
     b = lowering.builder
     frame = WrittenOut(lowering, assigned([node]))
@@ -283,10 +281,12 @@ def _in_turn(
     lowering.loops.insert(0, frame)
     # What has not been assigned yet is seen: its arrays must not move.
     to_come = f"items of line {node.lineno}, column {node.col_offset}"
-    lowering.scope.names[to_come] = TupleValue(tuple(item for item in items if item is not None))
+    lowering.scope.names[to_come] = TupleValue(() if over is None else (unpacked(over), over))
     flow: Flow = None
+    turns = 0
     try:
         for item in items:
+            turns += 1
             if isinstance(node, ast.For) and item is not None:
                 lowering.assign(node.target, item)
             flow = lowering.block(node.body)
@@ -296,7 +296,7 @@ def _in_turn(
                 break
         lowering.loops.remove(frame)
         made = sum(isinstance(s, ir.Assign | ir.Reduce) for s in ir.walk(tuple(b.out)))
-        if len(items) > 1 and made > MOST_STATEMENTS:
+        if turns > 1 and made > MOST_STATEMENTS:
             b.fail(
                 node,
                 f"written out turn by turn this loop has {made} statements, for which a compiler "
@@ -354,47 +354,3 @@ def _first_that_works(lowering: Lowers, ways: Iterator[Way]) -> Flow:
             state.restore()
     assert first is not None
     raise first
-
-
-# --- branches ---
-
-
-def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
-    """Lower an if statement that is decided in the run."""
-    b, scope = lowering.builder, lowering.scope
-    names = assigned([*node.body, *node.orelse])
-    for name in names:  # constants do not change their places: a copy may
-        value = scope.names.get(name)
-        if isinstance(value, ArrayValue) and b.fields[value.field].role == "constant":
-            scope.names[name] = copy = copied(lowering, node, name, value)
-            b.locked[copy.field] = f"{name} is an array from outside on one way"
-    before = dict(scope.names), dict(scope.unbound)
-    ends: list[End] = []
-    parts = []
-    for body in (node.body, node.orelse):
-        scope.names, scope.unbound = dict(before[0]), dict(before[1])
-        part, flow = _lower_body(lowering, body)
-        if flow is None:
-            outer, b.out = b.out, part
-            ends.append(
-                end_here(
-                    lowering,
-                    names,
-                    "only one way through the if may assign it",
-                )
-            )
-            b.out = outer
-        parts.append(tuple(part))
-    b.out.append(ir.If(test, parts[0], parts[1], b.line(node)))
-    if not ends:
-        return Left(again=False, by_run=True)
-    scope.names, scope.unbound = dict(before[0]), dict(before[1])
-    # Where one way leaves a name as it was, the other one brings its array there.
-    kept = {
-        name: value
-        for end in ends
-        for name, value in end.names.items()
-        if name in before[0] and all_same(before[0][name], value)
-    }
-    set_names(lowering, node, names, ends, kept)
-    return None

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
-from types import MappingProxyType, MethodType
-from typing import Any, TypeAlias
+from types import MethodType
+from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import call, loops, masks, regions, values
+from cpufree.compiler.front import call, lists, loops, masks, regions, values
+from cpufree.compiler.front.branches import Flow, branches
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.distribution import RankGrew, splits
+from cpufree.compiler.front.distribution import RankGrew, Split, splits
 from cpufree.compiler.front.expressions import Expressions
+from cpufree.compiler.front.grids import Places, Regrid
+from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.meeting import without_joins
 from cpufree.compiler.front.operands import fail_as_array, has_in_place
 from cpufree.compiler.front.protocols import Returned
@@ -24,44 +26,17 @@ from cpufree.compiler.front.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
+    Listed,
     Masked,
     Scope,
     TupleValue,
     Value,
     unpacked,
 )
-from cpufree.compiler.saved import to_json
 from cpufree.errors import ProgramError
 
 _MOST_CALLS = 16  # programs inside one another
-
-
-Outside: TypeAlias = "Mapping[str, tuple[str, Any]]"
-
-
-class Lowered:
-    """A program for given arguments, with the values that it takes.
-
-    `program` is the representation, `data` the arrays of its constants, `scalars` the values of
-    its scalars; `result` says what the call returns. Of constants, `outside` has what the program
-    calls them, and the arrays.
-    """
-
-    outside: Outside = MappingProxyType({})
-
-    def __init__(self, program: ir.Program, builder: Builder, result: Value | None) -> None:
-        self.program = program
-        self.data = builder.data
-        self.outside: Outside = {
-            name: (builder.outside[name], array) for name, array in self.data.items()
-        }
-        self.scalars = {name: value for name, (_, value) in builder.scalars.items()}
-        self.result = result
-
-    @cached_property
-    def key(self) -> str:
-        """The representation as text: equal for programs that have one kernel."""
-        return to_json(self.program)
+_MOST_REGRIDS = 4
 
 
 def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:
@@ -91,13 +66,26 @@ def _divided(source: Source, rank: int, arguments: Mapping[str, Any], at_end: bo
     first: ProgramError | None = None
     for split in splits(rank):
         try:
-            return _Lowering(Builder(source, split, rank), at_end).run(arguments)
+            return _gridded(source, split, rank, arguments, at_end)
         except ProgramError as error:
             if not error.by_rows:  # it is not for the axis
                 raise
             first = first or error
     assert first is not None
     raise first
+
+
+def _gridded(
+    source: Source, split: Split, rank: int, arguments: Mapping[str, Any], at_end: bool
+) -> Lowered:
+    """Return what lowers with rows of coarse grids where their fine rows are."""
+    grids: Places = {}
+    for _ in range(_MOST_REGRIDS):
+        try:
+            return _Lowering(Builder(source, split, rank, grids), at_end).run(arguments)
+        except Regrid as other:
+            grids = other.places
+    raise ProgramError(f"{source.name}: it is not clear which rows of arrays stand for others")
 
 
 def _is_array(value: Any) -> bool:
@@ -118,9 +106,12 @@ class _Lowering:
     def run(self, arguments: Mapping[str, Any]) -> Lowered:
         source, b = self.builder.source, self.builder
         body = self._body(source)
-        scope = Scope(frozenset(regions.assigned(body)))
+        scope = Scope(frozenset(regions.assigned(body, and_grown=False)))
         for name, value in arguments.items():
-            if _is_array(value):
+            if isinstance(value, Listed):
+                items = tuple(map(scope.names.pop, value.names))
+                scope.names[name] = TupleValue(items, value.is_list, made=name)
+            elif _is_array(value):
                 kind = value.dtype.name
                 scope.names[name] = b.new_field(source.tree, name, value.shape, kind, "argument")
             else:
@@ -129,6 +120,7 @@ class _Lowering:
         flow = self.block(body)
         result = flow.value if isinstance(flow, Returned) else None
         self._check_storage()
+        b.grids.check(b.fields)
         results = tuple(values.variables_of(result))
         program = ir.Program(
             source.name,
@@ -147,7 +139,7 @@ class _Lowering:
 
     # --- statements ---
 
-    def block(self, body: list[ast.stmt]) -> loops.Flow:
+    def block(self, body: list[ast.stmt]) -> Flow:
         """Lower statements, up to one that leaves them."""
         for statement in body:
             method = getattr(self, f"_{type(statement).__name__.lower()}", None)
@@ -158,7 +150,7 @@ class _Lowering:
                     "of programs",
                     "programs have assignments, for, while, if, break, continue, return and calls",
                 )
-            flow: loops.Flow = method(statement)
+            flow: Flow = method(statement)
             if flow is not None:
                 return flow
         return None
@@ -180,7 +172,8 @@ class _Lowering:
             return
         if not isinstance(node.value, ast.Call):
             self.builder.fail(node, "this statement has no effect", "assign its value, or leave it")
-        self.eval(node.value)
+        if not lists.grown(self, node.value):
+            self.eval(node.value)
 
     def _assert(self, node: ast.Assert) -> None:
         if not self.expressions.host(node.test, self.scope, "this assertion"):
@@ -298,6 +291,11 @@ class _Lowering:
             return
         if isinstance(target, Masked):
             ((_, target),) = self.expressions.settled(node, [(start, target)])
+        if isinstance(target, TupleValue) and target.is_list and isinstance(node.op, ast.Add):
+            assert isinstance(node.target, ast.Name)
+            more = lists.items_of(self.builder, node, value)
+            lists.grow(self, node, node.target.id, target, more)
+            return
         result = self.expressions.binary(node, type(node.op), target, value)
         if isinstance(target, Masked) and isinstance(result, Masked):
             call.same_kind(self.expressions, node, result.array.type, target.array.type)
@@ -312,23 +310,23 @@ class _Lowering:
 
     # --- control flow ---
 
-    def _if(self, node: ast.If) -> loops.Flow:
+    def _if(self, node: ast.If) -> Flow:
         condition = self.expressions.test(node.test, self.scope)
         known = self.expressions.known_truth(condition)
         if known is not None:
             return self.block(node.body if known else node.orelse)
-        return loops.branches(self, node, self.expressions.truth(node.test, condition))
+        return branches(self, node, self.expressions.truth(node.test, condition))
 
-    def _for(self, node: ast.For) -> loops.Flow:
+    def _for(self, node: ast.For) -> Flow:
         return loops.for_loop(self, node)
 
-    def _while(self, node: ast.While) -> loops.Flow:
+    def _while(self, node: ast.While) -> Flow:
         return loops.while_loop(self, node)
 
-    def _break(self, node: ast.Break) -> loops.Flow:
+    def _break(self, node: ast.Break) -> Flow:
         return loops.leave(self, node)
 
-    def _continue(self, node: ast.Continue) -> loops.Flow:
+    def _continue(self, node: ast.Continue) -> Flow:
         return loops.leave(self, node)
 
     # --- programs in programs ---
@@ -354,7 +352,7 @@ class _Lowering:
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         body = self._body(program.source)
-        inner = Scope(frozenset(regions.assigned(body)))
+        inner = Scope(frozenset(regions.assigned(body, and_grown=False)))
         for name, parameter in program.signature.parameters.items():
             value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
             if parameter.kind is parameter.VAR_POSITIONAL:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from cpufree.compiler import ir
@@ -207,10 +208,10 @@ class Meeting:
             if claims.get(to) == here:
                 continue
             there, has = b.fields[to], b.fields[here]
-            if (there.shape, there.type) != (has.shape, has.type):
-                return self._lose(
-                    name, f"changes from {there.type} {there.shape} to {has.type} {has.shape}"
-                )
+            alike = (there.given_shape, there.type) == (has.given_shape, has.type)
+            if not (alike and b.grids.tie(to, here, Fraction(1))):
+                changes = f"{there.type} {there.given_shape} to {has.type} {has.given_shape}"
+                return self._lose(name, f"changes from {changes}")
             if to in claims or here in claims.values():
                 return self._lose(name, _SHARED, copyable=to in end.fixed)
             if to != here and ("constant" in (there.role, has.role) or not end.may_move):

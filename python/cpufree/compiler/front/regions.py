@@ -8,7 +8,7 @@ again, with variables for more numbers, and fewer names, until nothing changes.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
@@ -262,15 +262,35 @@ class State:
             frame.turns, frame.exits = list(turns), list(exits)
 
 
-def assigned(body: list[ast.stmt]) -> list[str]:
-    """Return the names that statements assign, in order."""
-    found = (
-        n.id
-        for statement in body
-        for n in ast.walk(statement)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
+def assigned(body: list[ast.stmt], and_grown: bool = True) -> list[str]:
+    """Return the names that statements assign, in order; with those of lists that grow."""
+    found = []
+    for statement in body:
+        for n in _outside_comprehensions(statement):
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                found.append(n.id)
+            elif and_grown and isinstance(n, ast.Expr) and (name := grown_list(n.value)):
+                found.append(name)
     return list(dict.fromkeys(found))
+
+
+def grown_list(node: ast.expr) -> str:
+    """Return the name of `name.append(...)` and `name.extend(...)`, "" of others."""
+    f = node.func if isinstance(node, ast.Call) else None
+    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
+        return f.value.id if f.attr in ("append", "extend") else ""
+    return ""
+
+
+def _outside_comprehensions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree but the names that comprehensions have for themselves."""
+    yield node
+    for field, child in ast.iter_fields(node):
+        if isinstance(node, ast.comprehension) and field == "target":
+            continue
+        for part in child if isinstance(child, list) else [child]:
+            if isinstance(part, ast.AST):
+                yield from _outside_comprehensions(part)
 
 
 def _stores(node: ast.AST, name: str) -> bool:

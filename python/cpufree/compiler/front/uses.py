@@ -58,6 +58,11 @@ class _Reads(ast.NodeVisitor):
         if node.value is not None:
             self.visit(node.value)
 
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """Visit all but the names that a comprehension has for itself."""
+        for part in (node.iter, *node.ifs):
+            self.visit(part)
+
     def visit_Attribute(self, node: ast.Attribute) -> None:
         self._chain(node)
 

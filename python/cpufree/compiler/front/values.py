@@ -65,6 +65,16 @@ class TupleValue:
 
     items: tuple[Value, ...]
     is_list: bool = False
+    made: object = field(default_factory=object)
+    """Of a list which one it is, whatever is in it: of an argument its name. None: any."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list or tuple of the caller whose items are arguments of their own, by these names."""
+
+    names: tuple[str, ...]
+    is_list: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +117,7 @@ def unpacked(value: Value) -> Value:
         items = tuple(unpacked(Host(v, value.literal, text)) for v in value.value)
         return TupleValue(items, isinstance(value.value, list))
     if isinstance(value, TupleValue):
-        return TupleValue(tuple(map(unpacked, value.items)), value.is_list)
+        return replace(value, items=tuple(map(unpacked, value.items)))
     return value
 
 
@@ -119,9 +129,10 @@ def leaves(value: Value) -> list[Value]:
 
 
 def with_leaves(value: Value, new: Iterator[Value]) -> Value:
-    """Return a value of the same form with other leaves."""
+    """Return a value of the same form with other leaves, where ways of the run meet."""
     if isinstance(value, TupleValue):
-        return TupleValue(tuple(with_leaves(i, new) for i in value.items), value.is_list)
+        items = tuple(with_leaves(i, new) for i in value.items)
+        return TupleValue(items, value.is_list, made=None)
     return next(new)
 
 
@@ -157,8 +168,9 @@ def whole(f: ir.Field) -> ArrayValue:
     """Return a field as an array, with its axes in the order that the program knows."""
     dims = len(f.shape)
     order = [f.axis, *(k for k in range(dims) if k != f.axis)]
-    axes = tuple(ir.Axis(k) for k in order)
-    shape = tuple(f.shape[order.index(k)] for k in range(dims))
+    first, *others = order
+    axes = (ir.Axis(first, step=f.apart), *map(ir.Axis, others))
+    shape = tuple(f.given_shape[order.index(k)] for k in range(dims))
     return ArrayValue(ir.Read(f.name, axes, f.type), shape, f.type, True)
 
 

@@ -46,8 +46,8 @@ def _shift(program: ir.Program, f: ir.Field) -> tuple[int, ...]:
     for work, read in uses:
         if written(work) == f.name or len(work.box) != len(f.shape):
             continue
-        plain = all(a.dim == k and a.step == 1 for k, a in enumerate(read.axes))
-        if not plain or any(span.step != 1 for span in work.box):
+        pairs = enumerate(zip(read.axes, work.box, f.steps, strict=True))
+        if not all(a.dim == k and a.step == span.step == d for k, (a, span, d) in pairs):
             continue
         shift = tuple(s.start - a.start for s, a in zip(work.box, read.axes, strict=True))
         if all(d >= 0 for d in shift):
@@ -79,6 +79,7 @@ def _shifted(program: ir.Program, f: ir.Field, shift: tuple[int, ...]) -> ir.Pro
             return replace(s, box=box(s.box) if mine else s.box, value=ir.with_reads(s.value, read))
         return ir.with_blocks(s, block)
 
-    larger = replace(f, shape=tuple(n + d for n, d in zip(f.shape, shift, strict=True)))
+    shape = tuple(n + d for n, d in zip(f.shape, shift, strict=True))
+    larger = replace(f, shape=shape, apart=1 if shift[0] % f.apart else f.apart)
     fields = tuple(larger if g.name == f.name else g for g in program.fields)
     return replace(program, fields=fields, body=block(program.body))

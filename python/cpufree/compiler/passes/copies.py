@@ -85,13 +85,13 @@ def _swapped(
         return None
     if not _untouched(body[first:at], u) or (t.shape != u.shape and _goes_around(program, t)):
         return None
-    whole = tuple(ir.Span(0, 1, n) for n in u.shape)
+    whole = u.whole
     if copy.box != whole and not _writes_only(body[first:at], t, copy.box):
         return None  # what t has beside the box is not u's
     out = list(body)
     out[at] = ir.Permute((u.name, t.name), (t.name, u.name), copy.line, values=True)
     if copy.box != whole:
-        axes = tuple(ir.Axis(k) for k in range(len(whole)))
+        axes = tuple(span.axis(k) for k, span in enumerate(whole))
         out.insert(first, ir.Assign(t.name, whole, ir.Read(u.name, axes, u.type), copy.line))
     larger = replace(t, shape=u.shape)
     return tuple(out), tuple(larger if f.name == t.name else f for f in program.fields)
@@ -107,7 +107,7 @@ def _may_change_places(u: ir.Field, t: ir.Field) -> bool:
         u.name != t.name
         and t.role in ("local", "temporary")
         and u.role != "constant"
-        and u.type == t.type
+        and (u.type, u.apart) == (t.type, t.apart)
         and u.distributed
         and t.distributed
         and len(u.shape) == len(t.shape)
@@ -118,7 +118,11 @@ def _may_change_places(u: ir.Field, t: ir.Field) -> bool:
 def _is_most(copy: ir.Assign, u: ir.Field) -> bool:
     """Return whether a copy is of a box without gaps, of many of the points of u."""
     count = math.prod(s.count for s in copy.box)
-    return all(s.step == 1 for s in copy.box) and count >= LEAST_SHARE * math.prod(u.shape)
+    return _has_no_gaps(copy, u) and count >= LEAST_SHARE * math.prod(u.given_shape)
+
+
+def _has_no_gaps(work: ir.Assign, f: ir.Field) -> bool:
+    return all(span.step == step for span, step in zip(work.box, f.steps, strict=True))
 
 
 def _first_write(program: ir.Program, body: Body, at: int, t: ir.Field) -> int | None:
@@ -137,7 +141,7 @@ def _first_write(program: ir.Program, body: Body, at: int, t: ir.Field) -> int |
 def _writes_all_that_is_read(
     program: ir.Program, body: Body, write: ir.Assign, t: ir.Field
 ) -> bool:
-    if any(span.step != 1 for span in write.box) or _moves(write):
+    if not _has_no_gaps(write, t) or _moves(write):
         return False
     for s in body:
         if not isinstance(s, ir.Assign | ir.Reduce):

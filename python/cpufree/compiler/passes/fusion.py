@@ -139,9 +139,7 @@ def reaches_of(program: ir.Program, works: list[Work]) -> tuple[list[Reach], dic
 
 def is_full(program: ir.Program, work: ir.Assign) -> bool:
     """Return whether a stage writes all points of its field."""
-    shape = program.field(work.field).shape
-    pairs = zip(work.box, shape, strict=True)
-    return all(s.step == 1 and s.count == n and s.index is None for s, n in pairs)
+    return work.box == program.field(work.field).whole
 
 
 def covers(program: ir.Program, work: Work, later: list[Work]) -> bool:

@@ -26,7 +26,7 @@ def row_offset(read: ir.Read, rows: ir.Span, n: int, size: int) -> tuple[int, bo
     """
     axis = read.axes[0]
     if axis.wrap:
-        shift = (axis.shift - rows.start) % n
+        shift = (axis.shift * axis.step - rows.start) % n
         offset = shift - n if shift > n // 2 else shift
         return offset, offset != 0
     offset = axis.start - rows.start

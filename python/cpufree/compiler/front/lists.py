@@ -1,0 +1,160 @@
+"""Lists and tuples of lengths that are known beforehand: made, gone through, grown."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NoReturn
+
+from cpufree.compiler.front import values
+from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.call import Call
+from cpufree.compiler.front.protocols import Evaluates, Lowers
+from cpufree.compiler.front.regions import grown_list
+from cpufree.compiler.front.values import Host, Scope, TupleValue, Value
+
+MOST_ITEMS = 64
+"""That a loop goes over which is written out."""
+
+
+def items_of(b: Builder, node: ast.AST, value: Value) -> list[Value]:
+    """Return what a loop over a value goes over."""
+    value = values.unpacked(value)
+    if isinstance(value, TupleValue):
+        return list(value.items)
+    items: list[Value] = []
+    if isinstance(value, Host):
+        text = value.text and f"{value.text}[...]"
+        with suppress(TypeError):
+            items = [Host(item, text=text) for item in islice(value.value, MOST_ITEMS + 1)]
+        if (isinstance(value.value, range) and not value.value) or 0 < len(items) <= MOST_ITEMS:
+            return items
+    b.fail(
+        node,
+        "loops go over range(...), or over a short tuple, list or range that is known beforehand",
+        "write for k in range(n), and index with k",
+    )
+
+
+def _argument(c: Call, k: int) -> list[Value]:
+    return items_of(c.e.builder, c.node, c.args[k] if k < len(c.args) else Host(None))
+
+
+def _enumerate(c: Call) -> Value:
+    start = c.take("start", 1, 0)
+    c.done(2)
+    if not isinstance(start, int):
+        c.fail("enumerate begins with a whole number that is known beforehand", "write it so")
+    pairs = enumerate(_argument(c, 0), start)
+    return TupleValue(tuple(TupleValue((Host(k, literal=True), item)) for k, item in pairs))
+
+
+def _zip(c: Call) -> Value:
+    strict = c.take("strict", 99, False)
+    rows = [_argument(c, k) for k in range(len(c.args))]
+    c.done(len(rows))
+    if strict and len({len(row) for row in rows}) > 1:
+        c.fail("zip of unequal lengths", "give as many items of each")
+    return TupleValue(tuple(map(TupleValue, zip(*rows, strict=False))))
+
+
+def _reversed(c: Call) -> Value:
+    c.done(1)
+    return TupleValue(tuple(reversed(_argument(c, 0))))
+
+
+FUNCTIONS: dict[Any, Any] = {enumerate: _enumerate, zip: _zip, reversed: _reversed}
+
+
+# --- comprehensions ---
+
+
+def comprehension(e: Evaluates, node: ast.ListComp, scope: Scope) -> Value:
+    """Return the list that a comprehension makes."""
+    inner = replace(scope, names=dict(scope.names), unbound=dict(scope.unbound))
+    turns = _turns(e, node.generators, inner)
+    kept = e.builder.kept
+    return TupleValue(tuple(kept(node, e.eval(node.elt, inner), "item") for _ in turns), True)
+
+
+def _turns(e: Evaluates, loops: list[ast.comprehension], scope: Scope) -> Iterator[None]:
+    """Give names their values, turn by turn."""
+    if not loops:
+        yield None
+        return
+    loop, *others = loops
+    for item in items_of(e.builder, loop.iter, e.eval(loop.iter, scope)):
+        _bind(e.builder, loop.target, item, scope)
+        truths = [e.known_truth(e.test(condition, scope)) for condition in loop.ifs]
+        if None in truths:
+            e.builder.fail(loop.iter, "the run decides what is in this list", "write a loop")
+        if all(truths):
+            yield from _turns(e, others, scope)
+
+
+def _bind(b: Builder, target: ast.expr, item: Value, scope: Scope) -> None:
+    if isinstance(target, ast.Name):
+        scope.names[target.id] = item
+        scope.unbound.pop(target.id, None)
+        scope.own |= {target.id}
+        return
+    parts = values.unpacked(item)
+    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+    if not isinstance(parts, TupleValue) or len(parts.items) != len(names):
+        b.fail(target, "the numbers of names and values differ", "give as many")
+    for name, part in zip(names, parts.items, strict=True):
+        _bind(b, name, part, scope)
+
+
+# --- lists that grow ---
+
+
+def grown(lowering: Lowers, node: ast.Call) -> bool:
+    """Lower `name.append(item)` and the like; False: the call is none of them.
+
+    A list is a value here, so its name gets another one. That is the same as long as nothing else
+    shows the list.
+    """
+    name = grown_list(node)
+    old = lowering.scope.names.get(name)
+    if not (isinstance(old, TupleValue) and old.is_list and isinstance(node.func, ast.Attribute)):
+        return False
+    how = node.func.attr
+    if len(node.args) != 1 or node.keywords:
+        lowering.builder.fail(node, f"{how} takes one argument", "give one")
+    given = lowering.kept(node, lowering.eval(node.args[0]), "item")
+    more = [given] if how == "append" else items_of(lowering.builder, node, given)
+    grow(lowering, node, name, old, more)
+    return True
+
+
+def grow(lowering: Lowers, node: ast.AST, name: str, old: TupleValue, more: list[Value]) -> None:
+    """Give a name the list that has some items more."""
+    if isinstance(old.made, str):
+        _refuse(lowering, node, f"{name} grows, which is the caller's")
+    if old.made is None:
+        _refuse(
+            lowering, node, f"{name} grows, which may be one of several lists, or several times"
+        )
+    shown = list(more)
+    for scope in lowering.scopes:
+        shown += [v for k, v in scope.names.items() if k != name or scope is not lowering.scope]
+    if lowering.scope.names.get(name) is not old or any(_shows(value, old) for value in shown):
+        _refuse(lowering, node, f"{name} grows, which another name, a loop or the caller shows")
+    if len(old.items) + len(more) > MOST_ITEMS:
+        _refuse(lowering, node, f"{name} gets more than {MOST_ITEMS} items")
+    lowering.scope.names[name] = replace(old, items=(*old.items, *more))
+
+
+def _shows(value: Value, part: TupleValue) -> bool:
+    if not isinstance(value, TupleValue):
+        return False
+    same = value.made is part.made or value.made is None or part.made is None
+    return (value.is_list and same) or any(_shows(item, part) for item in value.items)
+
+
+def _refuse(lowering: Lowers, node: ast.AST, problem: str) -> NoReturn:
+    lowering.builder.fail(node, problem, "make a new list, a = a + [b], or write into an array")
