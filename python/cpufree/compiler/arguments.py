@@ -349,7 +349,9 @@ class _Returned:
         assert isinstance(result.expr, ir.Read)
         base, f = self.arrays[result.expr.field], self.fields[result.expr.field]
         first, *others = result.expr.axes
-        first = dataclasses.replace(first, start=first.start // f.apart, step=first.step // f.apart)
+        first = dataclasses.replace(
+            first, start=(first.start - f.first) // f.apart, step=first.step // f.apart
+        )
         axes = (*others[: f.axis], first, *others[f.axis :])
         whole = all(a == ir.Axis(k) for k, a in enumerate(axes))
         if whole and not result.is_part:

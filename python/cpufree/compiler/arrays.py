@@ -59,11 +59,12 @@ def _parts(layout: Layout, owner: int, f: ir.Field, array: Any, ghosts: bool) ->
             behind = reach.below + hi - lo
             rows += [(g, (lo - reach.below + g) % n, 1) for g in range(reach.below)]
             rows += [(behind + g, (hi + g) % n, 1) for g in range(reach.above)]
-        if apart > 1:  # rows between are nobody's
+        if not f.is_dense:  # rows between and before are nobody's
             rows = [
-                (to + d, (first + d) // apart, 1)
+                (to + d, (first + d - f.first) // apart, 1)
                 for to, first, count in rows
-                for d in range(-first % apart, count, apart)
+                for d in range((f.first - first) % apart, count, apart)
+                if first + d >= f.first
             ]
         found.append(Part(owner + k, f, array, rows))
     return found

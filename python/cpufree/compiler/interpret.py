@@ -63,8 +63,8 @@ def interpret(
         raise
     fields = {f.name: f for f in program.fields}
     for name, array in run.arrays.items():
-        if fields[name].apart > 1 and id(array) in given:
-            divided_first(given[id(array)], fields[name].axis)[...] = array[:: fields[name].apart]
+        if id(array) in given and not fields[name].is_dense:
+            divided_first(given[id(array)], fields[name].axis)[...] = array[fields[name].rows]
     arrays = {
         name: given[id(array)] if id(array) in given else _as_given(array, fields[name])
         for name, array in run.arrays.items()
@@ -75,15 +75,15 @@ def interpret(
 def _spread(array: Array, f: ir.Field) -> Array:
     """Return an array as a field has it."""
     array = divided_first(array, f.axis)
-    if f.apart == 1:
+    if f.is_dense:
         return array
     made = np.zeros(f.shape, f.type)
-    made[:: f.apart] = array
+    made[f.rows] = array
     return made
 
 
 def _as_given(array: Array, f: ir.Field) -> Array:
-    return as_given(array[:: f.apart].copy() if f.apart > 1 else array, f.axis)
+    return as_given(array if f.is_dense else array[f.rows].copy(), f.axis)
 
 
 class Scalars:

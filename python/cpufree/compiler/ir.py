@@ -274,7 +274,8 @@ class Field:
 
     Distributed fields are divided along axis 0; of others every PE has a copy. `axis` is the one
     of the caller's array that is axis 0 here; the others follow in their order. Row k of that array
-    is row k * apart here: those of a coarse grid lie where the fine ones lie that they stand for.
+    is row first + k * apart here: those of a coarse grid lie where the fine ones lie that they
+    stand for.
     """
 
     name: str
@@ -284,6 +285,7 @@ class Field:
     distributed: bool = True
     axis: int = 0
     apart: int = 1
+    first: int = 0
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -293,12 +295,23 @@ class Field:
     @property
     def given_shape(self) -> tuple[int, ...]:
         """The points along each axis: without the rows between, which nothing uses."""
-        return (-(-self.shape[0] // self.apart), *self.shape[1:])
+        return (-(-(self.shape[0] - self.first) // self.apart), *self.shape[1:])
 
     @property
     def whole(self) -> tuple[Span, ...]:
         """The box of all points."""
-        return tuple(Span(0, d, n) for d, n in zip(self.steps, self.given_shape, strict=True))
+        first, *others = zip(self.steps, self.given_shape, strict=True)
+        return (Span(self.first, *first), *(Span(0, d, n) for d, n in others))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all rows are the caller's."""
+        return self.apart == 1 and not self.first
+
+    @property
+    def rows(self) -> slice:
+        """The rows that are the caller's."""
+        return slice(self.first, None, self.apart)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ _FLAG = 128
 _GPU_LINE = 128
 _POINTS = 8192
 """A PE with fewer points costs more in waiting than it saves in work."""
+FAR = 8
+"""Ghost rows, more of which come from PEs beyond those beside, where a PE has fewer rows itself."""
 _CACHE = 1 << 17
 """Bytes that the rows of a group are to take while they are gone over."""
 
@@ -56,17 +58,29 @@ def distributed_rows(program: ir.Program) -> int:
     return max((f.shape[0] for f in program.fields if f.distributed), default=1)
 
 
+def far_fields(program: ir.Program) -> set[str]:
+    """Return the fields whose exchanges go from PE to PE: of coarse grids with few rows.
+
+    Those around a ring do not, nor do any of GPUs, whose threads store ghosts where they belong.
+    """
+    halos = [h for s in ir.walk(program.body) if isinstance(s, ir.Put) for h in s.halos]
+    ring = {h.field for h in halos if h.periodic}
+    wide = {name for name, r in widths(program).items() if max(r.below, r.above) > FAR}
+    return (wide - ring) & {h.field for h in halos}
+
+
 def fits(program: ir.Program, pes: int) -> bool:
     """Return whether every PE has the rows that its neighbours need."""
     slabs = Slabs(distributed_rows(program), pes)
     needs = widths(program) if pes > 1 else {}
+    far = far_fields(program)
     for f in program.fields:
         need = needs.get(f.name, Reach())
         wide = max(need.below, need.above)
         for pe in range(pes):
             lo, hi = slabs.bounds(pe)
             own = min(hi, f.shape[0]) - lo
-            if wide and own < wide:
+            if wide and own < (1 if f.name in far else wide):
                 return False
     return pes <= slabs.rows
 
@@ -153,8 +167,11 @@ class Layout:
 
     def _add_channel(self, s: ir.Put) -> None:
         below = above = 0
+        hops = 1
         for h in s.halos:
             f = self.program.field(h.field)
+            least = min(hi - lo for lo, hi in (self.own_rows(f, k) for k in range(self.pes)))
+            hops = max(hops, -(-max(h.below, h.above) // max(1, least)))
             row = self.strides(f)[0] * np.dtype(f.type).itemsize
             below += aligned(h.below * row, 8)
             above += aligned(h.above * row, 8)
@@ -164,6 +181,7 @@ class Layout:
             "mail": self._reserve(2 * slot),
             "slot": slot,
             "from_above": below,
+            "hops": hops,
         }
 
     def number(self, key: Key) -> int:
@@ -171,7 +189,7 @@ class Layout:
         if isinstance(key, int):
             return key
         what, of = key
-        if what in ("flags", "mail", "slot", "from_above"):
+        if what in ("flags", "mail", "slot", "from_above", "hops"):
             return self.channels[int(of)][what]
         if what == "rows_of_all":
             return self.slabs.rows

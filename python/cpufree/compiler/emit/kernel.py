@@ -12,7 +12,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.stage import StageText
-from cpufree.compiler.layout import Key
+from cpufree.compiler.layout import Key, far_fields
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class KernelText:
         self.names: dict[tuple[str, ...], str] = {}
         """Of structs, by their lines."""
         self.depth = 0
+        self.far = far_fields(program)
 
     def number(self, key: Key) -> str:
         """Return the text of a number that the kernel knows."""
@@ -127,9 +128,16 @@ class KernelText:
             return self._everywhere(s)
         if isinstance(s, ir.Put | ir.Wait):
             halos = ", ".join(f"rt.halo(f_{h.field}, {h.below}, {h.above})" for h in s.halos)
+            put = f"rt.put(channel{s.channel}, {halos});"
+            wait = f"if (!rt.wait(channel{s.channel}, {halos})) return false;"
             if isinstance(s, ir.Put):
-                return [f"rt.put(channel{s.channel}, {halos});"]
-            return [f"if (!rt.wait(channel{s.channel}, {halos})) return false;"]
+                return [put]
+            if not self.far & {h.field for h in s.halos}:
+                return [wait]
+            # Ghosts go on to the next PE: each time those of one PE more have come.
+            hops = self.number(("hops", s.channel))
+            again = f"for (std::int64_t hop = 1; hop < {hops}; ++hop) {{"
+            return [wait, again, f"  {put}", f"  {wait}", "}"]
         if isinstance(s, ir.Set):
             return [f"v_{s.name} = {self._scalar(s.value, s.line)};"]
         if isinstance(s, ir.Permute):

@@ -129,9 +129,11 @@ class Builder(Variables):
             raise RankGrew(len(shape))
         name, axis = self.fresh(name), self.split.axis(len(shape))
         first = axis or 0
-        apart, rows = self.grids.assumed.get(name, (1, shape[first]))
+        apart, begin, rows = self.grids.assumed.get(name, (1, 0, shape[first]))
         ordered = (rows, *shape[:first], *shape[first + 1 :])
-        self.fields[name] = ir.Field(name, ordered, kind, role, axis is not None, first, apart)
+        self.fields[name] = ir.Field(
+            name, ordered, kind, role, axis is not None, first, apart, begin
+        )
         return values.whole(self.fields[name])
 
     def constant(self, node: ast.AST, host: Host) -> ArrayValue:

@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from cpufree.compiler import ir
 
-Places: TypeAlias = "dict[str, tuple[int, int]]"
-"""Of fields the distance of rows, and the rows with those between."""
+Places: TypeAlias = "dict[str, tuple[int, int, int]]"
+"""Of fields the distance of rows, where the first one lies, and all rows with those between."""
 
 
 class Regrid(Exception):
@@ -72,7 +72,7 @@ class Grids:
         found: Places = {}
         for ratios in grids.values():
             found.update(_places({fields[name]: z for name, z in ratios.items()}))
-        known = {name: self.assumed.get(name, (1, fields[name].shape[0])) for name in found}
+        known = {name: self.assumed.get(name, (1, 0, fields[name].shape[0])) for name in found}
         if known != found:
             raise Regrid(found)
 
@@ -89,5 +89,9 @@ def _places(ratios: Mapping[ir.Field, Fraction]) -> Places:
         # The last row, and of those behind it as many as the finest grid has.
         rows = f.given_shape[0]
         last = distance * (rows - 1) + 1
-        found[f.name] = distance, min(max(last, ends), distance * rows)
+        found[f.name] = distance, 0, min(max(last, ends), distance * rows)
+        short = (ends - 1) // distance + 1 - rows
+        if short > 1 and max(apart.values()) > 1:  # points inside: in the middle
+            first = short // 2 * distance
+            found[f.name] = distance, first, first + last
     return found

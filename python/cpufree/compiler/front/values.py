@@ -169,7 +169,7 @@ def whole(f: ir.Field) -> ArrayValue:
     dims = len(f.shape)
     order = [f.axis, *(k for k in range(dims) if k != f.axis)]
     first, *others = order
-    axes = (ir.Axis(first, step=f.apart), *map(ir.Axis, others))
+    axes = (ir.Axis(first, f.first, f.apart), *map(ir.Axis, others))
     shape = tuple(f.given_shape[order.index(k)] for k in range(dims))
     return ArrayValue(ir.Read(f.name, axes, f.type), shape, f.type, True)
 

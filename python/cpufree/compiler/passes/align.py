@@ -80,6 +80,6 @@ def _shifted(program: ir.Program, f: ir.Field, shift: tuple[int, ...]) -> ir.Pro
         return ir.with_blocks(s, block)
 
     shape = tuple(n + d for n, d in zip(f.shape, shift, strict=True))
-    larger = replace(f, shape=shape, apart=1 if shift[0] % f.apart else f.apart)
+    larger = replace(f, shape=shape, first=f.first + shift[0])
     fields = tuple(larger if g.name == f.name else g for g in program.fields)
     return replace(program, fields=fields, body=block(program.body))

@@ -93,7 +93,7 @@ def _swapped(
     if copy.box != whole:
         axes = tuple(span.axis(k) for k, span in enumerate(whole))
         out.insert(first, ir.Assign(t.name, whole, ir.Read(u.name, axes, u.type), copy.line))
-    larger = replace(t, shape=u.shape)
+    larger = replace(t, shape=u.shape, first=u.first)
     return tuple(out), tuple(larger if f.name == t.name else f for f in program.fields)
 
 
