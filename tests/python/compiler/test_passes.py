@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from grid_programs import CASES, as_tuple, assert_same, case, copies, plainly
-from multigrid_programs import v_cycles
+from multigrid_programs import v_cycles, v_cycles_by_level
 
 import cpufree
 from cpufree.compiler import ir
@@ -16,6 +16,7 @@ from cpufree.compiler.emit import emit
 from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import passes
+from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.passes import add_temporaries, check_ghosts, exchange, fuse
 
 
@@ -132,3 +133,11 @@ def test_stages_of_coarse_grids_share_their_text_with_those_of_fine_ones() -> No
         lowered = v_cycles.lower(np.zeros((n, n)), np.zeros((n, n)), 0.1, 2)
         counts.append(emit(passes(lowered)).text.count("struct Stage"))
     assert counts[0] == counts[1], "one more grid needs no more of them"
+
+
+def test_exchanges_of_coarse_grids_are_repeated_where_a_pe_has_few_rows() -> None:
+    grids = np.zeros((33, 33)), np.zeros((33, 33)), 0.1, 1
+    made = passes(v_cycles_by_level.lower(*grids))
+    assert most_pes(made, 4) == 4
+    assert max(c["hops"] for c in Layout(made, 4).channels.values()) == 2, "16 rows, 8 on a PE"
+    assert max(c["hops"] for c in Layout(made, 2).channels.values()) == 1

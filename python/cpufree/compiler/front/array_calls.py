@@ -33,20 +33,18 @@ def reduction(op: str) -> Callable[[Call], Value]:
     def handle(c: Call) -> Value:
         if on_host(c):
             return beforehand(c)
-        given = c.args[0] if c.args else None
-        operand = given if isinstance(given, Masked) else c.operand()
-        axis, keepdims = _along(c)
+        operand, axis, keepdims = _along(c)
         if isinstance(operand, Masked):
-            if axis is not None or keepdims:
-                c.fail("points that a mask chooses lie along one axis", "leave axis out")
             return _of_chosen(c, op, operand)
         return _reduced(c, op, operand, axis, keepdims)
 
     return handle
 
 
-def _along(c: Call) -> tuple[Any, bool]:
-    """Return the axes along which a call reduces, None: all; and whether it keeps them."""
+def _along(c: Call) -> tuple[ArrayValue | ScalarValue | Masked, Any, bool]:
+    """Return what a call reduces, along which axes (None: all), and whether it keeps them."""
+    given = c.args[0] if c.args else None
+    operand = given if isinstance(given, Masked) else c.operand()
     axis = c.take("axis", 1)
     keepdims = is_true(c, c.take("keepdims", 9, False))
     rest = [a for a in c.args[2:] if not _none(a)]
@@ -59,7 +57,9 @@ def _along(c: Call) -> tuple[Any, bool]:
             )
     c.args = c.args[:1]
     c.done(1)
-    return axis, keepdims
+    if isinstance(operand, Masked) and (axis is not None or keepdims):
+        c.fail("points that a mask chooses lie along one axis", "leave axis out")
+    return operand, axis, keepdims
 
 
 def _reduced(
@@ -102,11 +102,8 @@ def count(c: Call) -> Value:
     """np.count_nonzero of all points."""
     if on_host(c):
         return beforehand(c)
-    given = c.args[0] if c.args else None
-    operand = filled(given, 0) if isinstance(given, Masked) else c.operand()
-    axis, keepdims = _along(c)
-    if isinstance(given, Masked) and (axis is not None or keepdims):
-        c.fail("points that a mask chooses lie along one axis", "leave axis out")
+    given, axis, keepdims = _along(c)
+    operand = filled(given, 0) if isinstance(given, Masked) else given
     kind = python_kind(np.count_nonzero(np.ones(1)))
     assert kind is not None
     test = c.e.builder.elementwise(c.node, "not_equal", [operand, _ZERO])

@@ -16,7 +16,6 @@ from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
-    Masked,
     ScalarValue,
     Scope,
     TupleValue,
@@ -52,20 +51,19 @@ class Conditions:
             return Host(not value.items, literal=True)
         if is_plain(value):
             return self.on_host(node, _HOST_UNARY[type(node.op)], value)
-        if isinstance(value, Masked) and not negates:
+        if not negates:
+            name = UNARY[type(node.op)]
             return masks.pointwise(
-                self.builder, node, [value], lambda o: self._unary(node, UNARY[type(node.op)], o[0])
+                self.builder, node, [value], lambda o: self._unary(node, name, o[0])
             )
         operand = self.builder.operand(node, value)
-        if isinstance(node.op, ast.Not) and isinstance(operand, ArrayValue):
+        if isinstance(operand, ArrayValue):
             self.builder.fail(
                 node,
                 "not of an array is ambiguous",
                 "write ~a or np.logical_not(a) for each point, or np.any, np.all for one answer",
             )
-        if negates:
-            return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
-        return self._unary(node, UNARY[type(node.op)], operand)
+        return ScalarValue(ir.Op("logical_not", (self.truth(node, operand),), "bool"), "truth")
 
     def _unary(self, node: ast.AST, name: str, value: Value) -> Value:
         operand = self.builder.operand(node, value)
@@ -123,12 +121,9 @@ class Conditions:
             self.builder.fail(
                 node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"
             )
-        name = COMPARE[type(op)]
-        if masks.has_masks([left, right]):
-            return masks.pointwise(
-                self.builder, node, [left, right], lambda o: self._compared(node, name, o)
-            )
-        return self._compared(node, name, [left, right])
+        return masks.pointwise(
+            self.builder, node, [left, right], lambda o: self._compared(node, COMPARE[type(op)], o)
+        )
 
     def _compared(self, node: ast.AST, name: str, parts: list[Value]) -> Value:
         operands = [self.builder.operand(node, part) for part in parts]

@@ -136,9 +136,7 @@ def grow(lowering: Lowers, node: ast.AST, name: str, old: TupleValue, more: list
     if isinstance(old.made, str):
         _refuse(lowering, node, f"{name} grows, which is the caller's")
     if old.made is None:
-        _refuse(
-            lowering, node, f"{name} grows, which may be one of several lists, or several times"
-        )
+        _refuse(lowering, node, f"{name} grows where the run decides, or is one of several lists")
     shown = list(more)
     for scope in lowering.scopes:
         shown += [v for k, v in scope.names.items() if k != name or scope is not lowering.scope]
@@ -157,4 +155,9 @@ def _shows(value: Value, part: TupleValue) -> bool:
 
 
 def _refuse(lowering: Lowers, node: ast.AST, problem: str) -> NoReturn:
-    lowering.builder.fail(node, problem, "make a new list, a = a + [b], or write into an array")
+    lowering.builder.fail(
+        node,
+        problem,
+        "write into an array that has a place for each (out[k] = u), or make a new list, "
+        "a = a + [b]",
+    )

@@ -60,12 +60,14 @@ def has_masks(operands: Sequence[Value]) -> bool:
 
 def pointwise(
     b: Builder, node: ast.AST, operands: Sequence[Value], compute: Callable[[list[Value]], Value]
-) -> Masked:
-    """Return what `compute`, a function of each point alone, gives where a mask is true.
+) -> Value:
+    """Return what `compute`, a function of each point alone, gives: of u[mask] where it is true.
 
     All masks must be one.
     """
-    first = next(o for o in operands if isinstance(o, Masked))
+    first = next((o for o in operands if isinstance(o, Masked)), None)
+    if first is None:
+        return compute(list(operands))
     plain: list[Value] = []
     for o in operands:
         is_host = isinstance(o, Host) and isinstance(o.value, np.ndarray) and o.value.ndim > 0
@@ -102,7 +104,9 @@ def assign(b: Builder, node: ast.AST, target: Masked, value: Value) -> None:
     view = target.array
     new: ArrayValue | ScalarValue
     if isinstance(value, Masked):
-        new = pointwise(b, node, [target, value], lambda both: both[1]).array
+        taken = pointwise(b, node, [target, value], lambda both: both[1])
+        assert isinstance(taken, Masked)
+        new = taken.array
     else:
         new = b.operand(node, value)
         if isinstance(new, ArrayValue):
