@@ -22,8 +22,8 @@ PICTURES = ROOT / "docs/pictures/examples"
 PROGRAM = "python -m tools.example_pages"
 NOTE = f"<!-- {PROGRAM} --write makes this page. -->\n\n"
 INTRODUCTION = """Short programs that run as they are, on the CPU unless the table says otherwise.
-They are in the folder `examples` of the repository. Each page has a program and what it printed on
-two cores, and most have a picture."""
+They are in the folder `examples` of the repository. Each page shows a program; most also show what
+it printed on two cores, and a picture."""
 CELL = re.compile(r"^ *# %%( \[markdown\])?\n", re.MULTILINE)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
+import inspect
 import re
 import shutil
 import subprocess
@@ -80,6 +82,21 @@ def test_every_public_name_is_in_the_reference() -> None:
     modules = {"errors", "generate", "stencil"}
     for name in set(cpufree.__all__) - {"__version__"} - modules:
         assert re.search(rf"cpufree\.(errors\.)?{name}\b", text), name
+
+
+@pytest.mark.parametrize("function", [cpufree.solve, cpufree.Solver, cpufree.Solver.solve])
+def test_every_option_is_on_the_page(function: Any) -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Options\n")[2].partition("\n## ")[0]
+    for name in inspect.signature(function).parameters:
+        assert name in ("self", "A", "b") or name[0] == "_" or f"`{name}`" in section, name
+
+
+def test_every_attribute_of_a_result_is_on_the_page() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Result\n")[2].partition("\n## ")[0]
+    for field in dataclasses.fields(cpufree.Result):
+        assert f"`{field.name}`" in section, field.name
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,11 @@ def example(name: str, tmp_path: Path) -> str:
     return run(sys.executable, EXAMPLES / name, TMPDIR=str(tmp_path))
 
 
+def drawn(said: str) -> bool:
+    """Return whether an example has saved the picture that it names."""
+    return Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
+
+
 def number(text: str, after: str) -> float:
     """Return the number that follows the words."""
     found = re.search(re.escape(after) + r"\s*([-+0-9.e]+)", text)
@@ -46,7 +51,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 11)]
+    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 12)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -58,6 +63,7 @@ def test_solve_a_file(tmp_path: Path) -> None:
     assert 100 < number(said, "iterations:") < 160
     assert number(said, "relative residual:") <= 1.0e-10
     assert number(said, "largest error:") < 1e-8
+    assert drawn(said)
 
 
 def test_solve_a_file_that_is_given(tmp_path: Path) -> None:
@@ -71,12 +77,14 @@ def test_solve_a_file_that_is_given(tmp_path: Path) -> None:
 def test_time_steps(tmp_path: Path) -> None:
     said = example("02_time_steps.py", tmp_path)
     assert number(said, "amplitude:") == number(said, "exact:") == 0.937565
+    assert drawn(said)
 
 
 def test_scipy_drop_in(tmp_path: Path) -> None:
     said = example("03_scipy_drop_in.py", tmp_path)
     assert number(said, "info:") == 0
     assert number(said, "relative difference:") < 1e-7
+    assert drawn(said)
 
 
 def test_right_hand_sides_on_a_gpu(tmp_path: Path) -> None:
@@ -90,13 +98,14 @@ def test_stencil(tmp_path: Path) -> None:
     said = example("05_stencil.py", tmp_path)
     discretization = (np.pi / 64) ** 2 / 12
     assert number(said, "largest error:") == pytest.approx(discretization, rel=0.02)
+    assert drawn(said)
 
 
 def test_program(tmp_path: Path) -> None:
     said = example("09_program.py", tmp_path)
     assert number(said, "differences from NumPy:") == 0
     assert 0.1 < number(said, "highest wave:") < 0.3
-    assert Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
+    assert drawn(said)
 
 
 def test_finite_elements(tmp_path: Path) -> None:
@@ -105,14 +114,14 @@ def test_finite_elements(tmp_path: Path) -> None:
         pytest.skip(said.strip())
     sag, slender = number(said, "it sags by"), number(said, "(slender:")
     assert slender < sag < 1.2 * slender
+    assert drawn(said)
 
 
-@pytest.mark.parametrize(
-    "name", ["01_solve_a_file.py", "02_time_steps.py", "03_scipy_drop_in.py", "05_stencil.py"]
-)
-def test_picture_is_saved(name: str, tmp_path: Path) -> None:
-    said = example(name, tmp_path)
-    assert Path(said.split("picture: ")[1].strip()).read_bytes().startswith(b"\x89PNG")
+def test_preconditioners(tmp_path: Path) -> None:
+    said = example("11_preconditioners.py", tmp_path)
+    took = {name: number(said, f"{name}:") for name in ("jacobi", "chebyshev", "fsai", "amg")}
+    assert took["amg"] < 20 < took["chebyshev"] < took["fsai"] < took["jacobi"]
+    assert drawn(said)
 
 
 def test_pages_show_the_examples_as_they_are() -> None:
@@ -138,6 +147,7 @@ def test_own_benchmark(tmp_path: Path) -> None:
     assert ours == pytest.approx(scipys, rel=1e-6)
     assert 0 < ours < 0.1
     assert all(0 < float(time) < 1e5 for _, time, _ in found)
+    assert drawn(said)
 
 
 def cmake(*words: str | Path, **environment: str) -> str:
