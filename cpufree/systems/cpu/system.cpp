@@ -14,6 +14,9 @@ namespace cpufree {
 
 namespace {
 
+// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
+// that this costs what it saves in waiting for more.
+constexpr std::int32_t kGathered = 1000;
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
 }  // namespace
@@ -32,7 +35,8 @@ CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
-      factor_spec_(spec.factors) {
+      factor_spec_(spec.factors),
+      multigrid_options_(multigrid_options(spec.factors, kGathered)) {
   check(spec);
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
@@ -51,8 +55,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (factor_spec_.multigrid()) {
     if (nodes_.count() > 1)
       throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
-    hierarchy =
-        hierarchy_of(matrix, plan, multigrid_options(), factor_spec_.near.get(), row_owner_);
+    hierarchy = hierarchy_of(matrix, plan, multigrid_options_, factor_spec_.near.get(), row_owner_);
     timer_.lap("multigrid");
   }
   keep_own(plan, own_);

@@ -84,7 +84,6 @@ class CpuSystem final : public System<T> {
   void lay_out(const Extent& extent);
   void make_factors(const std::function<OwnRows(std::size_t)>& own);
   void show_factors();
-  multigrid::Options multigrid_options() const;
   bool update_multigrid(const CsrView<T>& matrix);
   std::vector<std::span<const Share>> shares_of_pes() const;
   void lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloPlan<T>& plan,
@@ -138,6 +137,7 @@ class CpuSystem final : public System<T> {
   std::unique_ptr<CpuHeaps> heaps_;
   ColumnsMemory columns_;
   std::unique_ptr<CpuMultigrid<T>> multigrid_;  // none: it is not asked for
+  multigrid::Options multigrid_options_;        // of it
   std::vector<std::int32_t> row_owner_;         // with it: the PE of each row of the matrix
 };
 

@@ -55,23 +55,12 @@ void CpuSystem<T>::show_factors() {
   }
 }
 
-namespace {
-// Rows of a level of multigrid up to which each PE works on all of them: PEs share the cores, so
-// that this costs what it saves in waiting for more.
-constexpr std::int32_t kGathered = 1000;
-}  // namespace
-
-template <class T>
-multigrid::Options CpuSystem<T>::multigrid_options() const {
-  return cpufree::multigrid_options(factor_spec_, kGathered);
-}
-
 // New numbers for multigrid, once those of the matrix have been written. False: they have other
 // patterns.
 template <class T>
 bool CpuSystem<T>::update_multigrid(const CsrView<T>& matrix) {
   auto hierarchy = multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
-                                               multigrid_options(), factor_spec_.near.get());
+                                               multigrid_options_, factor_spec_.near.get());
   if (!multigrid_->rewrite(std::move(hierarchy), shares_of_pes())) return false;
   multigrid_->show(heap_, *heaps_, own_);
   return true;
@@ -103,7 +92,6 @@ void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloP
 }
 
 #define CPUFREE_MULTIGRID(T)                                                              \
-  template multigrid::Options CpuSystem<T>::multigrid_options() const;                    \
   template bool CpuSystem<T>::update_multigrid(const CsrView<T>&);                        \
   template std::vector<std::span<const CpuShare<T>>> CpuSystem<T>::shares_of_pes() const; \
   template void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy, const HaloPlan<T>&, \
