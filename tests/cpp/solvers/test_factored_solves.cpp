@@ -15,10 +15,10 @@ using namespace testing_solves;
 
 namespace {
 
-constexpr FactorSpec kFactors[] = {{Preconditioner::block_jacobi, 1, 0},
-                                   {Preconditioner::block_jacobi, 1, 5},
-                                   {Preconditioner::fsai, 1, 0},
-                                   {Preconditioner::fsai, 2, 0}};
+const FactorSpec kFactors[] = {{Preconditioner::block_jacobi, 1, 0},
+                               {Preconditioner::block_jacobi, 1, 5},
+                               {Preconditioner::fsai, 1, 0},
+                               {Preconditioner::fsai, 2, 0}};
 
 SystemSpec system_spec(int pes, int blocks, const FactorSpec& factors) {
   SystemSpec spec;

@@ -19,9 +19,9 @@ using namespace testing_solves;
 namespace {
 
 constexpr int kPes = 2;
-constexpr FactorSpec kBlocks = {Preconditioner::block_jacobi, 1, 5};
-constexpr FactorSpec kInverse = {Preconditioner::fsai, 1, 0};
-constexpr FactorSpec kThinned = {Preconditioner::fsai, 2, 0};
+const FactorSpec kBlocks = {Preconditioner::block_jacobi, 1, 5};
+const FactorSpec kInverse = {Preconditioner::fsai, 1, 0};
+const FactorSpec kThinned = {Preconditioner::fsai, 2, 0};
 
 SystemSpec spec_for(const FactorSpec& factors, int halo, std::shared_ptr<Team> team) {
   SystemSpec spec;
