@@ -17,6 +17,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,11 +102,11 @@ def measure(spec: str, pes: int, rtol: float, rounds: int) -> dict[str, Any]:
     A, points = system(spec)
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     contenders: dict[str, Callable[[], dict[str, Any]]] = {
-        pc: lambda pc=pc: ours(A, b, pc, points, pes, rtol) for pc in ("amg", "jacobi")
+        pc: partial(ours, A, b, pc, points, pes, rtol) for pc in ("amg", "jacobi")
     }
     if importlib.util.find_spec("pyamg") is not None:
         for theta in STRENGTHS:
-            contenders[f"pyamg {theta}"] = lambda theta=theta: pyamg(A, b, points, theta, rtol)
+            contenders[f"pyamg {theta}"] = partial(pyamg, A, b, points, theta, rtol)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, work in contenders.items():

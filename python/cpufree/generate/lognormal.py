@@ -46,6 +46,7 @@ def lognormal3d(
             edge = [slice(None)] * 3
             edge[axis] = side  # type: ignore[call-overload]
             diagonal[tuple(edge)] += 2.0 * k[tuple(edge)]
-    rows.append(number.ravel()), columns.append(number.ravel()), values.append(diagonal.ravel())
-    entries = (np.concatenate(rows), np.concatenate(columns))
-    return canonical(sp.coo_array((np.concatenate(values), entries), (k.size, k.size)).tocsr())
+    own = number.ravel()
+    entries = (np.concatenate([*rows, own]), np.concatenate([*columns, own]))
+    every = np.concatenate([*values, diagonal.ravel()])
+    return canonical(sp.coo_array((every, entries), (k.size, k.size)).tocsr())
