@@ -20,7 +20,9 @@ struct Example {
     blocks = make_block_halos(plan, {}, count)->plans;
   }
   std::vector<PeLayout> lay_out(std::vector<SharedNames> names, std::int32_t lanes_log2) const {
-    return lay_out_shares(plan, blocks, {true, {}, lanes_log2, 64, std::move(names)});
+    return lay_out_shares(
+        plan, blocks,
+        {.block_halos = true, .lanes_log2 = lanes_log2, .threads = 64, .names = std::move(names)});
   }
 };
 
