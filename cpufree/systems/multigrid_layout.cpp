@@ -139,7 +139,8 @@ std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
 
 template <class T>
 LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan,
-                              BlockPlans blocks, std::size_t rows_and_ghosts, Entries entries) {
+                              BlockPlans blocks, std::size_t rows_and_ghosts,
+                              LevelEntries entries) {
   LevelPlan made{{}, std::move(blocks), rows_and_ghosts};
   for (const LocalSystem<T>& from : plan.local) {
     LocalSystem<float> local;
@@ -153,7 +154,7 @@ LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& pla
     local.send_ptr = from.send_ptr;
     local.destinations = from.destinations;
     const SparseMatrix& matrix = hierarchy.levels.front().matrix;
-    if (entries == Entries::here) fill(matrix, numbers_in(local, matrix.columns), local);
+    if (entries == LevelEntries::here) fill(matrix, numbers_in(local, matrix.columns), local);
     made.plan.local.push_back(std::move(local));
   }
   return made;
@@ -225,7 +226,7 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
   template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&, const FactorSpec&, \
                                   std::int32_t);                                            \
   template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans,  \
-                                         std::size_t, Entries);
+                                         std::size_t, LevelEntries);
 CPUFREE_MULTIGRID_LAYOUT(float)
 CPUFREE_MULTIGRID_LAYOUT(double)
 

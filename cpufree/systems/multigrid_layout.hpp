@@ -37,11 +37,11 @@ struct LevelPlan {
 
 // Level 0, whose rows are numbered and exchanged as in the plan of A. `rows_and_ghosts`: most of a
 // PE. Engines that have its entries in the layout of A leave them out.
-enum class Entries { here, left_out };
+enum class LevelEntries { here, left_out };
 template <class T>
 LevelPlan plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
                               BlockPlans blocks, std::size_t rows_and_ghosts,
-                              Entries entries = Entries::here);
+                              LevelEntries entries = LevelEntries::here);
 // Another level, of so many blocks a PE, which await everybody. The last one has the inverse in
 // place of the matrix, if there is one. Rows are sorted by their lengths within windows, so that
 // slices of them need little padding.

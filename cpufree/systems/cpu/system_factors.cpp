@@ -109,8 +109,8 @@ void CpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy, const HaloP
   BlockPlans blocks(pes_.size());
   for (std::size_t k = 0; k < pes_.size(); ++k)
     for (const Share& share : pes_[k].shares) blocks[k].push_back(share.plan);
-  LevelPlan first =
-      plan_of_first_level(hierarchy, plan, std::move(blocks), rows_and_ghosts, Entries::left_out);
+  LevelPlan first = plan_of_first_level(hierarchy, plan, std::move(blocks), rows_and_ghosts,
+                                        LevelEntries::left_out);
   multigrid_ = std::make_unique<CpuMultigrid<T>>(std::move(hierarchy), own_, std::move(first),
                                                  shares_of_pes());
   report_.levels = multigrid_->reports();
