@@ -58,7 +58,7 @@ class Slice {
 
   // `scratch` holds what is found on the way; the same one serves all slices.
   void append(SlicedRows<T, W>& out, Indices indices, SliceColumns<T, W>& scratch) const {
-    if (alike()) return append_alike(out);
+    if (alike()) return append_alike(out, indices);
     std::int64_t count = take_diagonals(scratch);
     if (count < 0) {
       count = longest_;
@@ -86,12 +86,12 @@ class Slice {
     return apart == 0 && stop_[0] - start_[0] == longest_;
   }
 
-  void append_alike(SlicedRows<T, W>& out) const {
+  void append_alike(SlicedRows<T, W>& out, Indices indices) const {
     SlicePattern& pattern = *out.pattern;
     const std::int32_t* const first = columns_ + start_[0];
     pattern.base.insert(pattern.base.end(), first, first + longest_);
     pattern.real.resize(pattern.real.size() + at(longest_), std::uint8_t{(1U << W) - 1});
-    pattern.origin.push_back(-1);
+    pattern.origin.push_back(indices == Indices::narrow ? 0 : -1);
     const std::size_t before = out.val.size();
     out.val.resize(before + at(longest_ * W));
     T* const to = out.val.data() + before;
