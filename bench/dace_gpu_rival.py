@@ -1,8 +1,8 @@
 """DaCe's own GPU code for distributed programs, on GPUs: what bench/dace_gpu_build.py has compiled.
 
 Usage: mpirun -np RANKS python bench/dace_gpu_rival.py LIBRARIES CASE, as bench/gpu_dace.py does.
-A CASE is NAME-RANKS-POINTS, of bench/dace_cases.py. Each process has a GPU to itself, MPI reaches
-memory of the host alone (dace_mpi_staging.c). Seconds of a step are the difference of a long and a
+A CASE is NAME-RANKS-POINTS, of bench/dace_distributed.py. Each process has a GPU to itself, MPI
+reaches only memory of the host (dace_mpi_staging.c). Seconds of a step are the difference of a long and a
 short run over the steps between them, medians. Values are compared with plain NumPy's, which the
 compiler for GPUs rounds otherwise.
 """
@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/suppo
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np  # noqa: E402
-from dace_cases import points_of  # noqa: E402
+from dace_distributed import points_of  # noqa: E402
 from dace_grids import CASES, GRIDS, whole_of  # noqa: E402
 
 REPEATS = 5

@@ -1,4 +1,4 @@
-"""The distributed Jacobi of bench/dace_cases.py, driven by the host: MPI, a process for each GPU.
+"""The distributed Jacobi of bench/dace_distributed.py, driven by the host, a process for each GPU.
 
 Usage: mpirun -np RANKS python bench/dace_mpi_rival.py CASE, which bench/gpu_dace.py does
 
@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
 
 import numpy as np
-from dace_cases import points_of
+from dace_distributed import points_of
 from dace_grids import jacobi_2d_of
 
 KERNEL = r"""

@@ -50,7 +50,7 @@ STEPS = {
     "nvshmem": "one process for each GPU",
     "model": "the communication model: measured, fitted, validated, compared with records",
     "programs": "compiled programs, against host-driven ones",
-    "dace": "DaCe's distributed programs (--dace: a folder of bench/dace_cases.py)",
+    "dace": "DaCe's distributed programs (--dace: a folder of bench/dace_distributed.py)",
     "time": 'time to solution: set-ups, scripts, commands, "auto" on suites',
     "triggered": "triggered operations: rules, every study (tools/carry_triggered.sh builds them)",
     "sanitizer": "the rules of triggers under compute-sanitizer",

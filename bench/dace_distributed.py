@@ -1,6 +1,6 @@
 """Lowers the distributed programs of bench/gpu_dace.py, which runs where DaCe is not installed.
 
-Usage: python bench/dace_cases.py FOLDER. Each case becomes a file NAME-RANKS-POINTS.json.
+Usage: python bench/dace_distributed.py FOLDER. Each case becomes a file NAME-RANKS-POINTS.json.
 """
 
 from __future__ import annotations
