@@ -2,9 +2,9 @@
 
 Usage: mpirun -np RANKS python bench/dace_gpu_rival.py LIBRARIES CASE, as bench/gpu_dace.py does.
 A CASE is NAME-RANKS-POINTS, of bench/dace_distributed.py. Each process has a GPU to itself, MPI
-reaches only memory of the host (dace_mpi_staging.c). Seconds of a step are the difference of a long and a
-short run over the steps between them, medians. Values are compared with plain NumPy's, which the
-compiler for GPUs rounds otherwise.
+reaches only memory of the host (dace_mpi_staging.c). Seconds of a step are the difference of a long
+and a short run over the steps between them, medians. Values are compared with plain NumPy's, which
+the compiler for GPUs rounds otherwise.
 """
 
 from __future__ import annotations
