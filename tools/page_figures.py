@@ -251,6 +251,35 @@ def kernel_times() -> str:
     )
 
 
+MULTIGRID = "amg-cpu-2026-11-29.jsonl"
+
+
+def multigrid_on_cpus() -> str:
+    """Return how long multigrid, Jacobi and PyAMG take on CPUs, set-up included."""
+    head, found = json_lines(MULTIGRID)[0], medians_of(MULTIGRID)
+    setups, counts = (medians_of(MULTIGRID, what) for what in ("setup_seconds", "iterations"))
+    rows, over = [], []
+    for case, line in problems(MULTIGRID).items():
+        of = found[case]
+        rival = min((name for name in of if name.startswith("pyamg")), key=lambda name: of[name])
+        over.append(of[rival] / of["amg"])
+        cells = [f"{of[who]:.3f} ({counts[case][who]:.0f})" for who in ("amg", "jacobi", rival)]
+        setup = f"{setups[case]['amg']:.3f}"
+        rows.append((case, f"{line['rows']:,}".replace(",", " "), setup, *cells, f"{over[-1]:.2f}"))
+    names = ("system", "rows", "set-up", "amg (iterations)", "jacobi", "PyAMG", "PyAMG over amg")
+    return (
+        markdown(names, rows)
+        + "\n"
+        + filled(
+            f"PyAMG takes {geometric_mean(over):.2f} times as long in the geometric mean, "
+            f"{min(over):.2f} to {max(over):.2f} times. Jacobi is sooner than amg on "
+            f"{sum(of['jacobi'] < of['amg'] for of in found.values())} of these {len(over)} small "
+            f"systems, by its set-up. {head['machine']['cores']} cores of an "
+            f"{head['machine']['cpu']} ([record](../../bench/results/{MULTIGRID}))."
+        )
+    )
+
+
 PREDICTIONS = "predictions-2026-11-29.jsonl"
 
 
@@ -279,6 +308,9 @@ def predicted() -> str:
 PAGES: dict[Path, Tables] = {
     ROOT / "README.md": lambda: {"headlines": headlines.table()},
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
+    ROOT / "docs/design/multigrid.md": lambda: {
+        "multigrid beside PyAMG": multigrid_on_cpus(),
+    },
     ROOT / "docs/design/kernel-compilation.md": lambda: {
         "builds": builds("../../bench/results/"),
         "kernels": kernel_times(),
