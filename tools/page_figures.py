@@ -274,7 +274,7 @@ def multigrid_on_cpus() -> str:
             f"PyAMG takes {geometric_mean(over):.2f} times as long in the geometric mean, "
             f"{min(over):.2f} to {max(over):.2f} times. Jacobi is sooner than amg on "
             f"{sum(of['jacobi'] < of['amg'] for of in found.values())} of these {len(over)} small "
-            f"systems, by its set-up. {head['machine']['cores']} cores of an "
+            f"systems, because of its set-up. {head['machine']['cores']} cores of an "
             f"{head['machine']['cpu']} ([record](../../bench/results/{MULTIGRID}))."
         )
     )
