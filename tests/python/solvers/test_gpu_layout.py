@@ -315,6 +315,15 @@ def test_gpus_are_told_of_the_solve_that_comes_first(looking: Looking, given: bo
     assert (told["first_method"], told["first_pc"]) == ("prcg", "none")
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["host", "gpu"])
+def test_gpus_take_an_automatic_preconditioner_for_jacobi(looking: Looking, given: bool) -> None:
+    matrix = CupyMatrix(A) if given else A.copy()
+    result = cpufree.solve(matrix, np.ones(5), engine="cuda_p2p", pc="auto")
+    told = looking.systems[-1].tuning
+    assert (told["first_method"], told["first_pc"], result.pc) == ("prcg", "jacobi", "jacobi")
+    assert not {"pc", "goal", "modes"} & set(told)  # which the core does not know, or need
+
+
 def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:
     looking.found = {"mirrored": False}
     entries = A.tocoo()
