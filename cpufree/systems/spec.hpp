@@ -25,7 +25,7 @@ struct FactorSpec {
   // amg: what coarse levels have to represent; none: the constant.
   std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
 
-  // Whether there are factors, or a hierarchy.
+  // Whether there are factors.
   bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }
   // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
   std::int32_t gathered = -1;

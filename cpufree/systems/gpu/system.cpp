@@ -106,7 +106,7 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
   require(!spec.team, "GPUs of one process lay a matrix out");
-  require(!spec.factors.any() && spec.halo != 2,
+  require(!spec.factors.any() && !spec.factors.multigrid() && spec.halo != 2,
           "preconditioners with factors, and halos of blocks, are made of matrices on the host");
   prepare_layout<T>(place_.devices);
   compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});

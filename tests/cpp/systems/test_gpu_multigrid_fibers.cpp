@@ -4,6 +4,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/reference/cg.hpp"
+#include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -157,11 +158,16 @@ TEST(other_solves_of_the_system_go_on) {
 
 TEST(what_multigrid_leaves_no_choice_of_is_refused) {
   const auto a = grid2d(10, 10);
-  for (int SystemSpec::* tuning : {&SystemSpec::halo, &SystemSpec::lanes_log2, &SystemSpec::ring}) {
+  for (int SystemSpec::* tuning :
+       {&SystemSpec::halo, &SystemSpec::lanes_log2, &SystemSpec::ring, &SystemSpec::layout}) {
     auto where = spec_for(1);
     where.*tuning = 2;
     CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, where));
   }
+}
+
+TEST(large_matrices_are_laid_out_by_the_host_which_makes_the_levels) {
+  CHECK_EQ(place_on_gpus(spec_for(1), 10'000'000, sizeof(double)).spec.layout, 0);
 }
 
 TEST(new_values_are_left_to_a_new_system) {
