@@ -21,9 +21,9 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
-#include "cpufree/systems/setup.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
+#include "cpufree/solvers/host/setup.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace nb = nanobind;
 

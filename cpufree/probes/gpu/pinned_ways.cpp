@@ -15,7 +15,7 @@
 #include "cpufree/probes/gpu/timed_way.hpp"
 #include "cpufree/probes/host/prober.hpp"
 #include "cpufree/probes/kernel.hpp"
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 
 namespace cpufree {
 

@@ -15,7 +15,7 @@
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/probes/kernel.hpp"
 #include "cpufree/probes/patterns.hpp"
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 
 namespace cpufree {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpufree/distributed/team.hpp"
 #include "cpufree/programs/args.hpp"
-#include "cpufree/systems/distributed/team.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace cpufree {
 

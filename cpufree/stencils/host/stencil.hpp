@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "cpufree/problem/grid.hpp"
+#include "cpufree/solvers/host/spec.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/host/grid_values.hpp"
-#include "cpufree/systems/spec.hpp"
-#include "cpufree/systems/system.hpp"
 
 namespace cpufree {
 

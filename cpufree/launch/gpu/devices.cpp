@@ -1,0 +1,175 @@
+#include "cpufree/launch/gpu/devices.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/engines/gpu_p2p/launch.hpp"
+#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/heaps.hpp"
+
+namespace cpufree {
+
+using gpu::OnDevice;
+
+namespace {
+
+std::string text_of(const std::vector<GpuInfo>& gpus) {
+  std::string list;
+  for (const GpuInfo& gpu : gpus) list += (list.empty() ? "" : ", ") + std::to_string(gpu.index);
+  return list;
+}
+
+// Blocks that share a multiprocessor's memory, with `blocks` of each PE.
+int blocks_of_multiprocessor(const std::vector<int>& devices, int device, int blocks) {
+  const int all = blocks * gpu_p2p::pes_on(devices, device);
+  const int multiprocessors = gpu::multiprocessors(device);
+  return (all + multiprocessors - 1) / multiprocessors;
+}
+
+// A block with fewer rows has nothing to do for most of its threads.
+constexpr std::int64_t kRowsPerBlock = 32;
+
+// Which PEs are a node: as many as are asked for, or those that NVSHMEM says.
+NodeTable choose_nodes(const GpuPlace& place, std::int64_t rows, std::size_t value_bytes) {
+  const SystemSpec& spec = place.spec;
+  if (in_nodes(spec)) return NodeTable::of_size(spec.pes, spec.node_size);
+  if (spec.node_size != 0 || !spec.several_machines) return NodeTable(spec.pes);
+  gpu::stay_on(place.devices[0]);
+  const gpu_p2p::DeviceLocks locks(place.devices);
+  // Before it is known what is needed: vectors of twice the mean length.
+  const std::size_t values = 8 * (at(rows) / at(spec.pes) + 1);
+  return nodes_of(*place.team(), spec.nvshmem_library, place.devices[0], values * value_bytes);
+}
+
+}  // namespace
+
+std::vector<int> choose_devices(int pes, const std::vector<int>& named) {
+  require(pes <= gpu_p2p::kMaxPes, "the engine cuda_p2p takes at most " +
+                                       std::to_string(gpu_p2p::kMaxPes) + " PEs, not " +
+                                       std::to_string(pes));
+  std::vector<int> devices = named;
+  const auto found = list_gpus();
+  if (found.empty()) throw Unsupported("engine cuda_p2p: " + gpu_note());
+  if (devices.empty()) {
+    if (found.size() < at(pes))
+      throw Unsupported(std::to_string(pes) + " PEs need as many GPUs; there are " +
+                        std::to_string(found.size()) + ": " + text_of(found));
+    for (int k = 0; k < pes; ++k) devices.push_back(found[at(k)].index);
+  }
+  for (const int device : devices)
+    if (std::ranges::find(found, device, &GpuInfo::index) == found.end())
+      throw Unsupported("GPU " + std::to_string(device) +
+                        " is not one that the engine can use; those are: " + text_of(found));
+  return devices;
+}
+
+int multiprocessors_of_pe(const std::vector<int>& devices) {
+  int least = 1024;
+  for (const int device : devices) {
+    const int sharing = gpu_p2p::pes_on(devices, device);
+    const int all = gpu::multiprocessors(device);
+    require(sharing <= all, "GPU " + std::to_string(device) + " has " + std::to_string(all) +
+                                " multiprocessors, too few for " + std::to_string(sharing) +
+                                " PEs: name it less often");
+    least = std::min(least, all / sharing);
+  }
+  return least;
+}
+
+namespace {
+// Levels exchange by stores, and rows of A are to be in the threads that have them on level 0.
+void prepare_for_multigrid(GpuPlace& place) {
+  if (place.several_nodes())
+    throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
+  const auto only = [](int& tuning, const char* name) {
+    require(tuning <= 0, std::string("with the preconditioner amg, leave out ") + name);
+    tuning = 0;
+  };
+  only(place.spec.halo, "halo"), only(place.spec.lanes_log2, "lanes_log2");
+  only(place.spec.ring, "ring");
+  only(place.spec.layout, "layout");  // levels are made on the host, beside the layout
+}
+}  // namespace
+
+GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t value_bytes) {
+  check(spec);
+  GpuPlace place{spec, OwnPes::of(spec.team.get(), spec.pes), {}, NodeTable(spec.pes)};
+  place.devices = choose_devices(place.own.here, spec.gpus);
+  place.nodes = choose_nodes(place, rows, value_bytes);
+  require(!place.several_nodes() || spec.halo <= 0,
+          "halos between nodes do not travel as packets: leave out halo");
+  if (spec.factors.multigrid()) prepare_for_multigrid(place);
+  if (place.several_nodes() && spec.nvshmem_kernels.empty())
+    throw Unsupported(
+        "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "
+        "built: pip install nvidia-nvshmem-cu13, then build with tools/build_gpu.sh or CMake");
+  require_reach(place.nodes.largest());
+  return place;
+}
+
+int default_blocks(const GpuPlace& place, std::size_t rows) {
+  const int multiprocessors = place.least("multiprocessors", multiprocessors_of_pe(place.devices));
+  const auto wanted = (static_cast<std::int64_t>(rows) + kRowsPerBlock - 1) / kRowsPerBlock;
+  return static_cast<int>(std::clamp<std::int64_t>(wanted, 1, multiprocessors));
+}
+
+void require_reach(int pes) {
+  require(pes <= gpu_p2p::kMaxPes, "GPUs that reach one another's memory work together, " +
+                                       std::to_string(gpu_p2p::kMaxPes) + " of them at most, not " +
+                                       std::to_string(pes));
+}
+
+std::jthread wake_devices(const std::vector<int>& devices) {
+  return std::jthread([devices] {
+    // Whoever has them has woken them. Waiting for a solve could be for ever: whoever awaits this
+    // thread may be its progress function.
+    const gpu_p2p::DeviceLocks locks(devices, std::try_to_lock);
+    if (!locks.all()) return;
+    for (const int device : devices)
+      if (gpuSetDevice(device) != gpuSuccess || gpuStart() != gpuSuccess)
+        static_cast<void>(gpuGetLastError());
+  });
+}
+
+std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks) {
+  constexpr std::size_t kSlack = 1024;  // what the runtime keeps of every block's
+  std::size_t limit = std::size_t{1} << 30;
+  for (const int device : devices) {
+    const OnDevice here(device);
+    const int each = blocks_of_multiprocessor(devices, device, blocks);
+    const std::size_t room = gpu::shared_memory_of_block(device) / at(each);
+    const std::size_t taken = gpu::static_shared_memory(kernel) + kSlack;
+    limit = std::min(limit, room > taken ? room - taken : 0);
+  }
+  return limit;
+}
+
+std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
+  constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
+  std::size_t room = kRoomOnChip;
+  for (const int device : devices) {
+    const int each = blocks_of_multiprocessor(devices, device, blocks);
+    const std::size_t all = gpu::shared_memory_of_block(device) / at(each);
+    room = std::min(room, all - std::min(all, kOthers));
+  }
+  return room;
+}
+
+void require_residency(const GpuKernel& kernel, const std::vector<int>& devices) {
+  for (const int device : devices) {
+    const int most =
+        gpu::resident_blocks(kernel.function, kernel.threads, device, kernel.dynamic_bytes);
+    const int sharing = gpu_p2p::pes_on(devices, device);
+    const std::string of_pes =
+        sharing > 1 ? " for each of the " + std::to_string(sharing) + " PEs that share it" : "";
+    require(most >= sharing * kernel.blocks,
+            "GPU " + std::to_string(device) + " runs at most " + std::to_string(most) +
+                " blocks of " + std::to_string(kernel.threads) + " threads together, not " +
+                std::to_string(kernel.blocks) + of_pes + "; use fewer blocks or threads" +
+                (sharing > 1 ? ", or fewer PEs on it" : ""));
+  }
+}
+
+}  // namespace cpufree
