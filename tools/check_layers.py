@@ -27,23 +27,17 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "formats": {"device", "problem"},
     "engines": {"device", "gpu"},
     "distributed": {"problem"},
-    "launch/cpu": {"distributed", "engines", "solvers/host/spec.hpp", "solvers/host/system.hpp"},
-    "launch/gpu": {
-        "device",
-        "distributed",
-        "engines",
-        "gpu",
-        "solvers/host/result.hpp",
-        "solvers/host/system.hpp",
-    },
+    "launch": {"device", "distributed"},
+    "launch/cpu": {"distributed", "engines", "launch"},
+    "launch/gpu": {"device", "distributed", "engines", "gpu", "launch"},
     # Features, each with the parts of the host and of the engines.
     "solvers": {"formats", "device", "problem"},
-    "solvers/host": {"device", "distributed", "formats", "multigrid", "plugins/gpu", "problem"}
-    | {"solvers", "solvers/cpu/system.hpp", "solvers/gpu/share_layout.hpp"},
+    "solvers/host": {"device", "distributed", "formats", "launch", "multigrid", "plugins/gpu"}
+    | {"problem", "solvers", "solvers/cpu/system.hpp", "solvers/gpu/share_layout.hpp"},
     "solvers/cpu": {"device", "distributed", "engines", "formats", "launch/cpu", "multigrid"}
-    | {"multigrid/cpu", "plugins/cpu", "problem", "solvers", "solvers/host"},
+    | {"launch", "multigrid/cpu", "plugins/cpu", "problem", "solvers", "solvers/host"},
     "solvers/gpu": {"device", "distributed", "engines", "formats", "gpu", "launch/gpu", "multigrid"}
-    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "probes/args.hpp"},
+    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "launch"},
     "multigrid": {"formats", "device", "problem", "solvers"},
     "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
     "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
@@ -52,21 +46,21 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "stencils": {"device", "problem"},
     "stencils/cpu": {"stencils", "stencils/host", "launch/cpu", "plugins/cpu"},
     "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "launch/gpu"}
-    | {"solvers/gpu/compiled/kernel_source.hpp"},
+    | {"launch"},
     "stencils/host": {
         "device",
         "problem",
         "reference",
         "engines",
+        "distributed",
+        "launch",
         "launch/cpu",
         "plugins/gpu",
-        "solvers/host/spec.hpp",
-        "solvers/host/system.hpp",
         "stencils",
         "stencils/cpu",
     },
     "programs": {"device"},
-    "programs/cpu": {"programs", "distributed", "launch/cpu", "solvers/host/system.hpp"},
+    "programs/cpu": {"programs", "distributed", "launch", "launch/cpu"},
     "programs/gpu": {"gpu", "programs", "programs/cpu", "engines", "launch/gpu"},
     "triggered": {"reference", "engines", "triggered/device", "triggered/nics"},
     "triggered/device": {"device", "stencils"},
@@ -83,15 +77,14 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "triggered/nics/host_port.hpp",
     },
     "probes": {"device"},
-    "probes/host": {"device", "probes", "engines", "solvers/host/result.hpp"},
+    "probes/host": {"device", "probes", "engines", "launch"},
     "probes/gpu": {
         "gpu",
         "probes",
         "probes/host",
         "engines",
+        "launch",
         "launch/gpu",
-        "solvers/gpu/compiled/kernel_source.hpp",
-        "solvers/host/result.hpp",
         "baselines/nccl_library.hpp",
         "baselines/nvshmem_library.hpp",
     },
@@ -111,10 +104,12 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     },
     "simulate": {"problem", "reference"},
     # Above them: the tables of what lies in shared objects of its own.
-    "plugins/cpu": {"engines", "formats", "problem", "solvers", "solvers/host", "stencils"},
-    "plugins/gpu": {"launch/gpu", "probes/gpu", "programs/gpu", "solvers/host", "stencils/gpu"},
+    "plugins/cpu": {"engines", "formats", "launch", "problem", "solvers", "solvers/host"}
+    | {"stencils"},
+    "plugins/gpu": {"launch/gpu", "probes/gpu", "programs/gpu", "solvers/gpu/make_system.hpp"}
+    | {"stencils/gpu"},
     "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
-    | {"distributed", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu", "probes/host"}
+    | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu", "probes/host"}
     | {"triggered", "triggered/gpu"},
 }
 # These have rooms of their own inside, which do not see one another.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/reference/jacobi.hpp"
 #include "cpufree/stencils/gpu/stencil.hpp"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "cpufree/launch/waits.hpp"
+
 namespace cpufree {
 
 namespace {

@@ -5,8 +5,7 @@
 
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
-#include "cpufree/solvers/host/spec.hpp"
-#include "cpufree/solvers/host/system.hpp"
+#include "cpufree/launch/engine.hpp"
 
 namespace cpufree {
 

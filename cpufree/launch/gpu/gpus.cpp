@@ -1,6 +1,6 @@
 // Which GPUs this build can use, and why not.
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
 
 namespace cpufree {
 

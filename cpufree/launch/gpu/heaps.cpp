@@ -12,7 +12,7 @@
 #include "cpufree/engines/gpu_p2p/shared.hpp"
 #include "cpufree/engines/nvshmem/library.hpp"
 #include "cpufree/gpu/launch.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 
 // The version of NVSHMEM that kernels are linked with (cmake/nvshmem.cmake).
 #ifndef CPUFREE_NVSHMEM_BUILT

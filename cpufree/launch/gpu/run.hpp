@@ -7,8 +7,8 @@
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/engines/gpu_p2p/launch.hpp"
 #include "cpufree/gpu/memory.hpp"
-#include "cpufree/solvers/host/result.hpp"
-#include "cpufree/solvers/host/system.hpp"
+#include "cpufree/launch/engine.hpp"
+#include "cpufree/launch/waits.hpp"
 
 namespace cpufree {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/plugins/cpu/kernel_source.hpp"
 #include "cpufree/plugins/cpu/kernel_table.hpp"
 #include "cpufree/plugins/cpu/levels.hpp"

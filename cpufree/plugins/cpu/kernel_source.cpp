@@ -1,5 +1,8 @@
 #include "cpufree/plugins/cpu/kernel_source.hpp"
 
+#include "cpufree/launch/kernel_text.hpp"
+#include "cpufree/solvers/host/kernel_names.hpp"
+
 namespace cpufree {
 
 namespace {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "cpufree/problem/grid.hpp"
-#include "cpufree/solvers/host/kernel_names.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
 namespace cpufree {

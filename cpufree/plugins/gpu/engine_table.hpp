@@ -10,11 +10,12 @@
 // sides are built together, by one compiler. `version` is compared before anything else is used.
 #pragma once
 
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/probes/gpu/host_product.hpp"
 #include "cpufree/probes/gpu/host_ways.hpp"
 #include "cpufree/probes/gpu/prober.hpp"
 #include "cpufree/programs/gpu/program.hpp"
+#include "cpufree/solvers/gpu/make_system.hpp"
 #include "cpufree/stencils/gpu/stencil.hpp"
 
 namespace cpufree {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/programs/args.hpp"
-#include "cpufree/solvers/host/system.hpp"
 
 namespace cpufree {
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpufree/launch/gpu/run.hpp"
 #include "cpufree/multigrid/gpu/multigrid.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/gpu/pe_memory.hpp"

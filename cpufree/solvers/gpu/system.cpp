@@ -9,9 +9,11 @@
 #include "cpufree/base/machine.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/formats/slice_entries.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
+#include "cpufree/solvers/gpu/make_system.hpp"
 #include "cpufree/solvers/host/factor_layout.hpp"
 #include "cpufree/solvers/host/setup.hpp"
 

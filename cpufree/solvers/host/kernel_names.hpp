@@ -1,18 +1,11 @@
-// How C++ calls the parts of a kernel, for texts that are compiled when a kernel is first used.
+// How C++ calls the parts of a solver kernel, for texts that are compiled when a kernel is first
+// used.
 #pragma once
-
-#include <string>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
 namespace cpufree {
-
-// Values of type T.
-template <class T>
-constexpr const char* type_name() {
-  return sizeof(T) == sizeof(double) ? "double" : "float";
-}
 
 inline const char* algorithm_of(Method method) {
   switch (method) {
@@ -41,24 +34,6 @@ inline const char* class_of(Preconditioner preconditioner) {
       return "Multigrid";
   }
   throw InvalidInput("unknown preconditioner");
-}
-
-inline const char* name_of(Study study) {
-  switch (study) {
-    case Study::none:
-      return "Study::none";
-    case Study::split:
-      return "Study::split";
-    case Study::no_compute:
-      return "Study::no_compute";
-    case Study::no_comm:
-      return "Study::no_comm";
-  }
-  throw InvalidInput("unknown study");
-}
-
-inline std::string include_line(const std::string& header) {
-  return "#include \"cpufree/" + header + "\"\n";
 }
 
 }  // namespace cpufree

@@ -1,9 +1,8 @@
 #include "cpufree/solvers/host/spec.hpp"
 
-#include <cmath>
 #include <utility>
 
-#include "cpufree/base/error.hpp"
+#include "cpufree/base/named.hpp"
 #include "cpufree/formats/slice_limits.hpp"
 #include "cpufree/problem/factors/factors.hpp"
 
@@ -11,44 +10,12 @@ namespace cpufree {
 
 namespace {
 
-template <class E, std::size_t N>
-E from_name(const char* what, const std::pair<const char*, E> (&table)[N],
-            const std::string& name) {
-  std::string known;
-  for (const auto& [text, value] : table) {
-    if (name == text) return value;
-    known += (known.empty() ? "" : ", ") + std::string(text);
-  }
-  throw InvalidInput(std::string("unknown ") + what + " '" + name + "'; choose one of: " + known);
-}
-
-template <class E, std::size_t N>
-const char* name_of(const std::pair<const char*, E> (&table)[N], E wanted) {
-  for (const auto& [text, value] : table)
-    if (value == wanted) return text;
-  return "unknown";
-}
-
-constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::cpu_threads},
-                                                       {"cuda_p2p", Engine::cuda_p2p},
-                                                       {"cpu_processes", Engine::cpu_processes},
-                                                       {"nvshmem", Engine::nvshmem}};
 constexpr std::pair<const char*, Method> kMethods[] = {
     {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
     {"none", Preconditioner::none},           {"jacobi", Preconditioner::jacobi},
     {"chebyshev", Preconditioner::chebyshev}, {"block_jacobi", Preconditioner::block_jacobi},
     {"fsai", Preconditioner::fsai},           {"amg", Preconditioner::amg}};
-constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
-                                                      {"split", Study::split},
-                                                      {"no-compute", Study::no_compute},
-                                                      {"no-comm", Study::no_comm}};
-
-void require_not_negative(double value, const char* name) {
-  require(std::isfinite(value) && value >= 0.0,
-          std::string(name) + " must be a finite number >= 0, not " + std::to_string(value));
-}
-
 // Which PEs reach which.
 void check_reach(const SystemSpec& spec) {
   require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
@@ -62,25 +29,17 @@ void check_reach(const SystemSpec& spec) {
 
 }  // namespace
 
-Engine engine_from_name(const std::string& name) { return from_name("engine", kEngines, name); }
+Method method_from_name(const std::string& name) { return value_named("method", kMethods, name); }
 
-const char* engine_name(Engine engine) { return name_of(kEngines, engine); }
-
-Method method_from_name(const std::string& name) { return from_name("method", kMethods, name); }
-
-const char* method_name(Method method) { return name_of(kMethods, method); }
+const char* method_name(Method method) { return name_in(kMethods, method); }
 
 Preconditioner preconditioner_from_name(const std::string& name) {
-  return from_name("preconditioner", kPreconditioners, name);
+  return value_named("preconditioner", kPreconditioners, name);
 }
 
 const char* preconditioner_name(Preconditioner preconditioner) {
-  return name_of(kPreconditioners, preconditioner);
+  return name_in(kPreconditioners, preconditioner);
 }
-
-Study study_from_name(const std::string& name) { return from_name("study", kStudies, name); }
-
-const char* study_name(Study study) { return name_of(kStudies, study); }
 
 const char* reason_name(Reason reason) {
   switch (reason) {
@@ -113,27 +72,7 @@ const char* reason_name(Reason reason) {
 }
 
 void check(const SystemSpec& spec) {
-  require(spec.pes >= 1 && spec.pes <= 1024,
-          "pes must lie between 1 and 1024, not " + std::to_string(spec.pes));
-  require(spec.blocks >= 0 && spec.blocks <= 1024,
-          "blocks must lie between 0 (automatic) and 1024, not " + std::to_string(spec.blocks));
-  require(spec.pes * spec.blocks <= 4096, "at most 4096 blocks in all are possible, not " +
-                                              std::to_string(spec.pes) + " x " +
-                                              std::to_string(spec.blocks));
-  const std::string engine = engine_name(spec.engine);
-  require(spec.gpus.empty() || on_gpus(spec.engine),
-          "GPUs were named, but the engine is " + engine + "; use cuda_p2p");
-  const int here = needs_team(spec.engine) ? 1 : spec.pes;
-  require(spec.gpus.empty() || spec.gpus.size() == static_cast<std::size_t>(here),
-          "one GPU for each PE: " + std::to_string(spec.gpus.size()) + " GPUs were named for " +
-              std::to_string(here) + " PEs of this process");
-  require(needs_team(spec.engine) == (spec.team != nullptr),
-          needs_team(spec.engine)
-              ? "the engine " + engine + " needs a team of processes: start it as one rank of many"
-              : "the engine " + engine + " runs in one process, and takes no team");
-  require(spec.team == nullptr || spec.team->size() == spec.pes,
-          "the engine " + engine + " has one process for each PE: pes is " +
-              std::to_string(spec.pes) + ", not the number of processes");
+  check(PesSpec{spec.engine, spec.pes, spec.blocks, spec.gpus, spec.team});
   check_reach(spec);
   check(spec.factors);
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
@@ -176,13 +115,6 @@ void check(const FactorSpec& factors) {
   require(factors.block >= 0 && factors.block <= kMostBlockRows,
           "pc_block must lie between 1 and " + std::to_string(kMostBlockRows) +
               ", or be 0 (automatic), not " + std::to_string(factors.block));
-}
-
-void check(const Limits& limits) {
-  require_not_negative(limits.time_limit, "time_limit");
-  require_not_negative(limits.wait_limit, "wait_limit");
-  require(limits.wait_limit > 0.0 && limits.wait_limit <= 1e6,
-          "wait_limit must lie between 0 (excluded) and 1e6 seconds: every wait is bounded");
 }
 
 void check(const SolveSpec& spec) {

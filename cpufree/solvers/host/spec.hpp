@@ -8,13 +8,11 @@
 
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/solvers/method.hpp"
 
 namespace cpufree {
-
-// The last two run one process for each PE (see Team).
-enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
 
 // Which preconditioner of entries of its own (factored.hpp, multigrid/) is set up along with the
 // matrix.
@@ -30,12 +28,6 @@ struct FactorSpec {
   // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
   std::int32_t gathered = -1;
   bool multigrid() const { return kind == Preconditioner::amg; }
-};
-
-// What bounds a run besides its own rule for stopping.
-struct Limits {
-  double time_limit = 0.0;   // seconds, 0: none
-  double wait_limit = 60.0;  // seconds that a block may wait for another one
 };
 
 struct SolveSpec {
@@ -98,18 +90,9 @@ struct SystemSpec {
 };
 
 // Names as users write them. Throw InvalidInput that lists the valid ones.
-Engine engine_from_name(const std::string& name);
 Method method_from_name(const std::string& name);
 Preconditioner preconditioner_from_name(const std::string& name);
-Study study_from_name(const std::string& name);
 
-const char* engine_name(Engine engine);
-inline bool on_gpus(Engine engine) {
-  return engine == Engine::cuda_p2p || engine == Engine::nvshmem;
-}
-inline bool needs_team(Engine engine) {
-  return engine == Engine::cpu_processes || engine == Engine::nvshmem;
-}
 // Whether it has factors of its own, which are set up along with the matrix.
 inline bool has_factors(Preconditioner preconditioner) { return FactorSpec{preconditioner}.any(); }
 // Whether it is set up along with the matrix: it has factors, or a hierarchy.
@@ -118,7 +101,6 @@ inline bool set_up_with_matrix(Preconditioner preconditioner) {
 }
 const char* method_name(Method method);
 const char* preconditioner_name(Preconditioner preconditioner);
-const char* study_name(Study study);
 // "CONVERGED_RTOL" and so on.
 const char* reason_name(Reason reason);
 
@@ -131,6 +113,5 @@ inline bool in_nodes(const SystemSpec& spec) {
 void check(const SystemSpec& spec);
 void check(const SolveSpec& spec);
 void check(const FactorSpec& factors);
-void check(const Limits& limits);
 
 }  // namespace cpufree

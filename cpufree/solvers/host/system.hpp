@@ -2,22 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cpufree/distributed/slab_plan.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/problem/csr.hpp"
 #include "cpufree/solvers/host/result.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
 namespace cpufree {
-
-// Called on the host thread while kernels run, with the iteration reached and its residual norm.
-// Returns false to ask for a stop.
-using Progress = std::function<bool(std::int64_t iteration, double residual)>;
 
 // A vector of the caller's, in host memory or on a GPU.
 template <class T>

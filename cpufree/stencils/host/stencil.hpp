@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/device/study.hpp"
+#include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/problem/grid.hpp"
-#include "cpufree/solvers/host/spec.hpp"
-#include "cpufree/solvers/host/system.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/host/grid_values.hpp"
 

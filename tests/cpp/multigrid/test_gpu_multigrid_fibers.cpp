@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/reference/cg.hpp"
+#include "cpufree/solvers/gpu/place.hpp"
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"

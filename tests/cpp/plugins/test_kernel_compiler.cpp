@@ -9,6 +9,7 @@
 #include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
+#include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 #include "cpufree/stencils/gpu/compiled/stencil_source.hpp"
 #include "harness.hpp"

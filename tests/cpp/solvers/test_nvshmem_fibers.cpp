@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "cpufree/engines/nvshmem/library.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"

@@ -11,7 +11,7 @@
 #include "cpufree/base/work_ahead.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 
 namespace cpufree {
 

@@ -1,7 +1,7 @@
 // Kernels of probes that are compiled on this machine when they are first wanted.
 #include "cpufree/launch/gpu/compiled/store.hpp"
+#include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/probes/gpu/kernel.hpp"
-#include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 
 namespace cpufree {
 

@@ -1,32 +1,10 @@
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 
+#include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/host/kernel_names.hpp"
 
 namespace cpufree {
-
-namespace {
-
-constexpr int kProbeThreads = 1024;  // of a block, at most
-
-// A kernel of `threads` threads at most that calls `body` with `port`, a class of gpu_p2p.
-std::string kernel(const std::string& headers, int threads, const std::string& args,
-                   const std::string& port, const std::string& body) {
-  return include_line("engines/gpu_p2p/port.cuh") + headers +
-         "using namespace cpufree;\n"
-         "extern \"C\" __global__ void __launch_bounds__(" +
-         std::to_string(threads) +
-         ", 1)\n"
-         "run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,\n"
-         "           const __grid_constant__ " +
-         args +
-         " args) {\n"
-         "  extern __shared__ double2 fast[];\n"
-         "  gpu_p2p::" +
-         port + " port(shared, reinterpret_cast<std::byte*>(fast));\n  " + body + "\n}\n";
-}
-
-}  // namespace
 
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
                           const std::string& format, int columns) {
@@ -39,40 +17,10 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   std::string headers =
       include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
   if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
-  return kernel(headers, kGpuThreads,
-                "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
-                call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value + ">, " +
-                    format + ">(port, args);");
-}
-
-std::string probe_source(ProbeWay way) {
-  return kernel(include_line("engines/gpu_p2p/bulk_put.cuh") + include_line("probes/kernel.hpp"),
-                kProbeThreads, "ProbeArgs", "Port",
-                "probe_kernel<static_cast<ProbeWay>(" + std::to_string(static_cast<int>(way)) +
-                    ")>(port, args);");
-}
-
-std::string pattern_source() {
-  return kernel(include_line("probes/patterns.hpp"), kProbeThreads, "PatternArgs", "Port",
-                "pattern_kernel(port, args);");
-}
-
-std::string reading_source() {
-  return include_line("probes/gpu/reading.cuh") + include_line("probes/gpu/tiles.cuh") +
-         "extern \"C\" __global__ void nothing() {}\n"
-         "extern \"C\" __global__ void\n"
-         "reading(const double* values, std::int64_t count, double* sum) {\n"
-         "  cpufree::read_all(values, count, sum);\n}\n"
-         "extern \"C\" __global__ void __launch_bounds__(cpufree::kTileThreads)\n"
-         "tile_product(const __grid_constant__ cpufree::ProductArgs args) {\n"
-         "  cpufree::multiply_tiles(args);\n}\n";
-}
-
-std::string stencil_source(const StencilText& text, Study study, const std::string& type) {
-  return kernel(include_line(std::string("stencils/") + text.header), text.threads,
-                "JacobiArgs<" + type + ">", "Port",
-                "run_as<" + std::string(name_of(study)) + ">(port, [&](auto& p) { " + text.body +
-                    ", " + (text.source ? "true" : "false") + ">(p, args); });");
+  return port_kernel(headers, kGpuThreads,
+                     "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
+                     call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value +
+                         ">, " + format + ">(port, args);");
 }
 
 std::vector<std::string> layout_sources(const std::string& type) {

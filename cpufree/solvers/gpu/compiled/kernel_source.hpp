@@ -1,13 +1,10 @@
-// The texts of kernels, to be compiled on this machine from the headers of the library. Each holds
-// one kernel, or a few, by names without C++ in them (extern "C").
+// The texts of kernels of solvers, to be compiled on this machine from the headers of the library.
+// Each holds one kernel, or a few, by names without C++ in them (extern "C").
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cpufree/device/study.hpp"
-#include "cpufree/probes/args.hpp"
-#include "cpufree/solvers/host/kernel_names.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
 namespace cpufree {
@@ -25,21 +22,5 @@ std::string vectors_source(const std::string& type);
 // The kernels that lay a matrix out (formats/layout), each by its own name: those of rows, and
 // those of slices, which are compiled side by side.
 std::vector<std::string> layout_sources(const std::string& type);
-
-// The kernels of probes: of a way, of patterns; and `nothing`, `reading` and `tile_product`,
-// which have no port.
-std::string probe_source(ProbeWay way);
-std::string pattern_source();
-std::string reading_source();
-
-// A kernel for grids: `header` of cpufree/stencils/ has the function template `body`, with its
-// arguments but for the source term, such as "register_kernel<2, 4".
-struct StencilText {
-  const char* header;
-  std::string body;
-  bool source = false;
-  int threads = 0;  // of a block
-};
-std::string stencil_source(const StencilText& text, Study study, const std::string& type);
 
 }  // namespace cpufree

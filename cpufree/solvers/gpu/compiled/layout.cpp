@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "cpufree/launch/gpu/compiled/store.hpp"
+#include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 
 namespace cpufree {

@@ -2,7 +2,8 @@
 #include <set>
 
 #include "cpufree/launch/gpu/compiled/store.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
+#include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 

@@ -1,6 +1,7 @@
 // What GPUs do with vectors, by kernels that are compiled on this machine.
 #include "cpufree/solvers/gpu/kernels/vectors.hpp"
 #include "cpufree/launch/gpu/compiled/store.hpp"
+#include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 
 namespace cpufree {

@@ -1,6 +1,6 @@
 // Kernels that are built in: all are instantiated at build time (kernel.cu.in).
 #include "cpufree/base/index.hpp"
-#include "cpufree/launch/gpu/engine.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/host/columns.hpp"

@@ -7,6 +7,7 @@
 
 #include "cpufree/base/machine.hpp"
 #include "cpufree/engines/gpu_p2p/launch.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/solvers/gpu/layout/system_layout.hpp"
 #include "cpufree/solvers/host/scaling.hpp"

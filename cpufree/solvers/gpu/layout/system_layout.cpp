@@ -6,6 +6,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/distributed/team_peers.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
 #include "cpufree/problem/blocks/piece_reads.hpp"
 #include "cpufree/problem/partition.hpp"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cpufree/base/laps.hpp"
-#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/solvers/gpu/layout/layouts.hpp"
+#include "cpufree/solvers/gpu/place.hpp"
 
 namespace cpufree {
 

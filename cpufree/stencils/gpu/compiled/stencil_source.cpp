@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
+#include "cpufree/launch/kernel_text.hpp"
 
 namespace cpufree {
 
@@ -14,11 +14,16 @@ std::string body_of(const char* name, int first, int second = 0) {
   return std::string(name) + "<" + std::to_string(first) + more;
 }
 
+// A kernel for grids: `header` of cpufree/stencils/ has the function template `body`, with its
+// arguments but for the source term, such as "register_kernel<2, 4".
 std::string source_of(const char* header, const std::string& body, int threads,
                       const StencilKernel& wanted, Study study, std::size_t value_bytes) {
   if (study != Study::none && wanted.source) return "";
-  return stencil_source({header, body, wanted.source, threads}, study,
-                        value_bytes == 4 ? type_name<float>() : type_name<double>());
+  const std::string type = value_bytes == 4 ? type_name<float>() : type_name<double>();
+  return port_kernel(include_line(std::string("stencils/") + header), threads,
+                     "JacobiArgs<" + type + ">", "Port",
+                     "run_as<" + std::string(name_of(study)) + ">(port, [&](auto& p) { " + body +
+                         ", " + (wanted.source ? "true" : "false") + ">(p, args); });");
 }
 
 }  // namespace

@@ -4,11 +4,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "cpufree/solvers/host/system.hpp"
+#include "cpufree/distributed/team.hpp"
 
 namespace cpufree {
 
@@ -71,18 +70,5 @@ std::string kernel_compiler();
 void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int gpu,
                    std::size_t bytes);
 void await_nvshmem();
-
-template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
-                                            std::span<const std::int32_t> part,
-                                            std::span<const std::int32_t> order,
-                                            const SystemSpec& spec);
-template <class T>
-std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec);
-// Of a matrix that lies on a GPU, for one PE, which may be on another one: no entry of it visits
-// the host. Where the host is to lay it out, or to say what is wrong with it, the system is not
-// usable and PlanReport::refused says why. Throws as make_system does.
-template <class T>
-std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec);
 
 }  // namespace cpufree

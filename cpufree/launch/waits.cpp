@@ -1,4 +1,4 @@
-#include "cpufree/solvers/host/result.hpp"
+#include "cpufree/launch/waits.hpp"
 
 #include <algorithm>
 #include <cstdio>
