@@ -14,7 +14,7 @@ CpuHeaps::CpuHeaps(Team& team, std::size_t bytes) {
                                           : cpu_processes::Segment::open(addresses[at(pe)], bytes));
     bases_.push_back(segments_.back().data());
   }
-  // Nobody closes before all have opened.
+  // No process closes before all have opened.
   barrier(team, "memory is shared");
   segments_[at(team.rank())].close_to_others();
 }

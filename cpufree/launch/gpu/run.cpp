@@ -89,7 +89,7 @@ void GpuRunner::listen(const Limits& limits, const Progress& progress, Team* tea
 // Makes the kernels that run leave, and waits for them: their memory must not be freed before.
 void GpuRunner::stop() noexcept {
   leave_[0].value = 1;               // ends waits, and
-  notes_[0].value = kNoteInterrupt;  // solves that wait for nobody
+  notes_[0].value = kNoteInterrupt;  // solves that wait for no other PE
   launch_.drain();
 }
 

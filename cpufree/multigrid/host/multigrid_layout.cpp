@@ -31,7 +31,7 @@ void fill(const SparseMatrix& matrix, const std::vector<std::int32_t>& number,
       entries.clear();
       for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k) {
         const std::int32_t column = number[at(matrix.col[at(k)])];
-        if (column < 0) throw EngineError("a level of multigrid reads a row that nobody sends");
+        if (column < 0) throw EngineError("a level of multigrid reads a row that no PE sends");
         entries.emplace_back(column, static_cast<float>(matrix.val[at(k)]));
       }
       std::ranges::sort(entries, {}, [](const auto& entry) { return entry.first; });

@@ -81,8 +81,8 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   packets_ = use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets_);
   report_.nodes = nodes_.count();
-  // Padded entries of a slice read the column after the one before them, whoever owns that: times
-  // zero, but it must not be written meanwhile.
+  // Padded entries of a slice read the column after the one before them, whichever PE owns that:
+  // times zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
   if (packets_) {
     const BoundaryRanges boundaries = gather_boundaries(plans, *peers);

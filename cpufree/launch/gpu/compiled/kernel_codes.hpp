@@ -26,7 +26,7 @@ struct CodeMaker {
 class ShippedCodes {
  public:
   // `version`: all that the code depends on, besides source, architecture and options, the
-  // compiler's own version excepted: nobody asks for that here.
+  // compiler's own version excepted: it is not asked for here.
   ShippedCodes(const std::string& folder, std::string version)
       : cache_(folder), version_(std::move(version)) {}
 
@@ -70,9 +70,9 @@ class CodesInTheMaking {
  public:
   using Code = std::shared_future<std::string>;
 
-  // The codes of all names; `make(name)` is called, side by side, for those that nobody has begun
-  // to make. Returns once these are there. A code that could not be made throws when it is asked
-  // for.
+  // The codes of all names; `make(name)` is called, side by side, for those that no thread has
+  // begun to make. Returns once these are there. A code that could not be made throws when it is
+  // asked for.
   std::vector<Code> get(const std::vector<std::string>& names,
                         const std::function<std::string(const std::string&)>& make);
   // For who has no more use for one.

@@ -137,7 +137,7 @@ class Store {
     loaded_[name] = loaded;
   }
 
-  // What all code depends on, whoever compiles it: options and headers.
+  // What all code depends on, whichever thread compiles it: options and headers.
   static const std::string& texts() {
     static const std::string all = [] {
       std::string version;

@@ -7,7 +7,7 @@ namespace cpufree {
 
 namespace {
 
-// All of them together: whoever wants one will want the others.
+// All of them together: a caller that wants one will want the others.
 std::vector<gpuLibrary_t> codes(std::span<const int> devices) {
   std::vector<std::string> sources;
   for (int way = 0; way < kProbeWays; ++way)

@@ -24,7 +24,7 @@ template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
 // Begins to compile what kernels_for() is likely to be asked for, where kernels are compiled.
-// Nobody waits for what is not asked for, but the end of the process (finish_compiling).
+// Only the end of the process waits for kernels that were not asked for (finish_compiling).
 template <class T>
 void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
