@@ -5,7 +5,8 @@ one more message of a window adds, the longer one of overhead and gap. It arrive
 message would, and what arrives together is taken one after the other: on GPUs, where no
 processor reads the values, for the receiver's overhead each. A block that moves tiles for another
 one passes them on by a message to its own PE. What a round takes without messages is
-measured by itself, and by how much PEs differ in that. Nothing else: no contention of links or memory, and no noise.
+measured by itself, and by how much PEs differ in that. Nothing else: no contention of links
+or memory, and no noise.
 """
 
 from __future__ import annotations
