@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/machine.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/host/gather.hpp"
 
