@@ -24,20 +24,18 @@ template <class T>
 Wanted wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpec& spec) {
   Wanted wanted = wanted_by(spec, sizeof(T));
   const double bytes = facts.bytes_of_pe;
-  const int keep = place.spec.keep, ring = place.spec.ring;
+  const int ring = place.spec.ring;
   wanted.warps = facts.threads / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes;
   const bool far = bytes > machine::kSolverCachedBytes;
-  wanted.passing = far || keep >= 0;
-  if (keep >= 0)
-    wanted.kept = keep;
-  else if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
+  wanted.passing = far;
+  if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
     wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
   wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
   const bool coded = std::ranges::any_of(
       facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });
   const bool light = coded && facts.entries <= kChunkWidth * facts.rows;
-  const bool pays = facts.lanes_share_rows || keep >= 0 || (far && !light);
+  const bool pays = facts.lanes_share_rows || (far && !light);
   wanted.slots = ring < 0 && !pays ? 0 : ring;
   return wanted;
 }

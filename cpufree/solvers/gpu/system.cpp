@@ -179,7 +179,7 @@ void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
   }
   if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
     return refuse("the host is to lay this matrix out: its blocks may exchange packets");
-  ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
+  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);
   begin_solves([&](const auto& layouts, auto& pes) {
@@ -307,7 +307,7 @@ template <class T>
 bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
   SentRows<T> sent = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
   require(sent.found.flaw.empty(), sent.found.flaw);
-  ArrivedRows<T> rows = number_on_gpus(place_, std::move(sent), timer_);
+  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
   require(rows.found.pattern == pattern_,
           "update takes a matrix of the same pattern: entries are at other places");
   return rewrite(lay_out_again(place_, layout_, &rows.layouts),

@@ -85,9 +85,6 @@ void check(const SystemSpec& spec) {
   require(spec.ring >= -1 && spec.ring <= kMostSlots,
           "ring must be a number of slots, 0 (none) to " + std::to_string(kMostSlots) +
               ", or -1 (automatic), not " + std::to_string(spec.ring));
-  require(
-      spec.keep >= -1 && spec.keep <= 256,
-      "keep must lie between 0 and 256, or be -1 (automatic), not " + std::to_string(spec.keep));
   require(spec.lanes_log2 >= -1 && spec.lanes_log2 <= kMostLanesLog2,
           "lanes_log2 must lie between 0 (a row is one thread's) and " +
               std::to_string(kMostLanesLog2) +

@@ -78,7 +78,6 @@ struct SystemSpec {
   int halo = -1;
   int residency = -1;   // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
   int ring = -1;        // cuda_p2p: slots of the rings through which a matrix comes; 0: none
-  int keep = -1;        // cuda_p2p: rings, of whose copies a GPU's L2 cache keeps so many of 256
   int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
   int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
   int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
@@ -86,7 +85,6 @@ struct SystemSpec {
   // it is the host that should, or conjugate gradients cannot have the matrix, the system is not
   // set up, and says why (PlanReport::refused).
   bool inspect = false;
-  int cut = -1;  // cuda_p2p: 0 gives blocks rows in their sequence, as they come
 };
 
 // Names as users write them. Throw InvalidInput that lists the valid ones.

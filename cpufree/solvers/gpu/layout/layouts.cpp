@@ -53,8 +53,8 @@ WarpSliceShape shape_of_share(const ShareLayout& share, const std::vector<WarpSl
 }  // namespace
 
 template <class T>
-GpuLayouts<T>::GpuLayouts(std::vector<GpuRows<T>> rows, bool sort) : rows_(std::move(rows)) {
-  if (sort) sort_rows(rows_);
+GpuLayouts<T>::GpuLayouts(std::vector<GpuRows<T>> rows) : rows_(std::move(rows)) {
+  sort_rows(rows_);
 }
 
 template <class T>

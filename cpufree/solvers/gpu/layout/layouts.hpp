@@ -26,8 +26,8 @@ struct BesideSlicesOnGpu {
 template <class T>
 class GpuLayouts {
  public:
-  // `halos`: of number_rows. Rows are sorted by length, if `sort`, where that pays.
-  GpuLayouts(std::vector<GpuRows<T>> rows, bool sort);
+  // `halos`: of number_rows. Rows are sorted by length where that pays.
+  explicit GpuLayouts(std::vector<GpuRows<T>> rows);
 
   // As shares_of says, with the neighbours of `halos`.
   Shares shares(const HaloPlan<T>& halos) const;

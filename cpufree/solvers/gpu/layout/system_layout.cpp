@@ -45,11 +45,10 @@ std::vector<std::int64_t> cuts_of(std::span<const std::int64_t> row_ptr,
 
 // How often a device is to hold entries besides those that lie there already.
 template <class T>
-double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int device) {
+double copies_of_entries(const GivenCsr<T>& matrix, int device) {
   const bool sent = matrix.device != device;
-  const bool moved = spec.pes > 1 || spec.cut != 0;  // numbered anew, or sorted by length
-  constexpr double kSlices = 1.5;
-  return kSlices + (sent ? 1.0 : 0.0) + (moved ? 1.0 : 0.0);
+  constexpr double kSlicesAndMoved = 2.5;  // rows are sorted by length
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0);
 }
 
 // Whether a device has room for `copies` of so many nonzeros, and for vectors.
@@ -125,8 +124,7 @@ std::optional<BlockPlans> use_block_halos(const GpuPlace& place,
   LayoutFacts& facts = to.facts;
   const std::int64_t reads = most_block_reads(place.spec, shares, facts.blocks, sizeof(T));
   if (reads == 0) return {};
-  auto halos =
-      make_block_halos(to.plan, peers, order, facts.blocks, reads, kSliceRows, place.spec.cut != 0);
+  auto halos = make_block_halos(to.plan, peers, order, facts.blocks, reads);
   if (!halos) return {};
   facts.block_halos = true;
   to.report.block_halo = "packets";
@@ -255,7 +253,7 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
     const auto sharing = std::ranges::count(place.devices, device);
     if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
-                  copies_of_entries(place.spec, matrix, device)))
+                  copies_of_entries(matrix, device)))
       return false;
   }
   return true;
@@ -272,10 +270,10 @@ SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
 }
 
 template <class T>
-ArrivedRows<T> number_on_gpus(const GpuPlace& place, SentRows<T> sent, LapTimer& timer) {
+ArrivedRows<T> number_on_gpus(SentRows<T> sent, LapTimer& timer) {
   HaloPlan<T> plan = number_rows(sent.rows);
-  ArrivedRows<T> arrived{
-      std::move(sent.found), std::move(plan), {std::move(sent.rows), place.spec.cut != 0}};
+  ArrivedRows<T> arrived{std::move(sent.found), std::move(plan),
+                         GpuLayouts<T>(std::move(sent.rows))};
   timer.lap("plan");
   return arrived;
 }
@@ -289,7 +287,7 @@ SystemLayout<T> lay_out_by_host(const GpuPlace& place, HaloPlan<T> plan,
   std::optional<BlockPlans> plans;
   if (!place.several_nodes()) plans = use_block_halos(place, order, shares, *peers, to);
   if (!plans) {
-    if (place.spec.cut != 0) sort_by_length(to.plan, *peers);
+    sort_by_length(to.plan, *peers);
     plans = make_block_plans(to.plan, *peers, to.facts.blocks);
     find_sources(*plans, *peers, to);
   }
@@ -343,7 +341,7 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
   template bool may_get_block_halos(const GpuPlace&, const SentRows<T>&);                      \
   template SentRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,                       \
                                     std::span<const std::int64_t>, bool, LapTimer&);           \
-  template ArrivedRows<T> number_on_gpus(const GpuPlace&, SentRows<T>, LapTimer&);             \
+  template ArrivedRows<T> number_on_gpus(SentRows<T>, LapTimer&);                              \
   template SystemLayout<T> lay_out_by_host(const GpuPlace&, HaloPlan<T>,                       \
                                            std::span<const std::int32_t>);                     \
   template SystemLayout<T> lay_out_by_gpus(const GpuPlace&, ArrivedRows<T>&);                  \

@@ -85,7 +85,7 @@ struct ArrivedRows {
 
 // Gives rows without a flaw the numbers of the PEs.
 template <class T>
-ArrivedRows<T> number_on_gpus(const GpuPlace& place, SentRows<T> sent, LapTimer& timer);
+ArrivedRows<T> number_on_gpus(SentRows<T> sent, LapTimer& timer);
 
 template <class T>
 struct SystemLayout {
