@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import summary
 from cpufree.distributed import Team
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
@@ -167,6 +168,21 @@ class MatrixOnPes:
         """Free the memory of the matrix."""
         self.layout = self.layout.freed()
         self._gpu_layout = self._small = None
+
+    def summary(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the title and the rows of a Solver's report."""
+        layout, plan = self.layout, self.layout.plan
+        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}"
+        where = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
+        where += f", {layout.device_names}" if layout.device_names else ""
+        rows = [
+            ("type", str(self.dtype)),
+            ("engine", f"{layout.engine}, {where}"),
+            ("seconds", f"set-up {self.setup_timings['setup']:.3g}"),
+            ("why", summary.one_a_line("; ".join(layout.why))),
+            *(("warning", warning) for warning in layout.warnings),
+        ]
+        return f"{title}{', closed' if self.closed else ''}", rows
 
     def _null_space(self) -> NullSpace | None:
         """Return the null space that is given, which all of a team have to give."""

@@ -40,7 +40,6 @@ from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
 from cpufree.solvers.turns import Turns
-from cpufree.text import counted
 
 
 @with_parameters
@@ -386,22 +385,7 @@ class Solver:
         )
 
     def __repr__(self) -> str:
-        return summary.as_text(*self._summary())
+        return summary.as_text(*self._matrix.summary())
 
     def _repr_html_(self) -> str:
-        return summary.as_html(*self._summary())
-
-    def _summary(self) -> tuple[str, list[tuple[str, str]]]:
-        """Return the title and the rows of a report."""
-        matrix, plan = self._matrix, self.plan
-        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(matrix.nnz, 'nonzero')}"
-        layout = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
-        layout += f", {self.device}" if self.device else ""
-        rows = [
-            ("type", str(self.dtype)),
-            ("engine", f"{self.engine}, {layout}"),
-            ("seconds", f"set-up {self.setup_seconds:.3g}"),
-            ("why", summary.one_a_line("; ".join(matrix.layout.why))),
-            *(("warning", warning) for warning in self.warnings),
-        ]
-        return f"{title}{', closed' if matrix.closed else ''}", rows
+        return summary.as_html(*self._matrix.summary())
