@@ -280,14 +280,14 @@ constexpr std::int32_t kLongVectors = 2048;
 // to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
 // MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
 // and 76.7; one H200).
-bool prefetch_pays(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
+bool prefetch_pays(const Residency& kept, const OnChipRequest& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
          wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > machine::kSolverCachedBytes;
 }
 
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.
-RingShape ring_within(const std::vector<ShareSize>& shares, const Wanted& wanted,
+RingShape ring_within(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                       std::size_t limit) {
   RingShape ring;
   for (const ShareSize& share : shares) {
@@ -312,8 +312,8 @@ std::int32_t usual_rows(const std::vector<ShareSize>& shares) {
 // As many vectors as fit, at most `vectors`. A copy of p saves one or two reads an iteration, a
 // private vector two or three accesses: it is the first to make room. With halos of blocks it is p
 // itself, from which products read.
-FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit, std::int32_t rows,
-                        int vectors) {
+FastMemory keep_vectors(Residency kept, const OnChipRequest& wanted, std::size_t limit,
+                        std::int32_t rows, int vectors) {
   const bool spared = kept.reads == 0;
   kept.scratch = false;
   for (kept.vectors = std::min(wanted.vectors, vectors); kept.vectors > 0; --kept.vectors)
@@ -335,7 +335,7 @@ FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit,
 }
 }  // namespace
 
-FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                             std::size_t limit, int mode) {
   if (mode == 0) return {};
   const auto in_16_bytes = static_cast<std::int32_t>(16 / wanted.value_bytes);

@@ -152,7 +152,7 @@ struct FastMemory {
 };
 
 // What a solve would keep on chip.
-struct Wanted {
+struct OnChipRequest {
   int vectors = 0;       // private ones
   bool scratch = false;  // exchanges scratch vectors in every iteration
   std::size_t value_bytes = 0;
@@ -165,14 +165,14 @@ struct Wanted {
 };
 
 // Whether matrix and operands, too, stay on chip.
-inline bool keeps_operands(const Residency& kept, const Wanted& wanted) {
+inline bool keeps_operands(const Residency& kept, const OnChipRequest& wanted) {
   return kept.matrix && (kept.scratch || !wanted.scratch);
 }
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
 // bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as
 // fit, and pay. `mode`: SystemSpec::residency.
-FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                             std::size_t limit, int mode);
 
 }  // namespace cpufree

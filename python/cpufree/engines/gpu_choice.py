@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cpufree.errors import OutOfMemoryError
-from cpufree.text import counted, told_time
+from cpufree.text import counted, time_text
 
 T = TypeVar("T", bound=Hashable)
 GAIN = 0.15
@@ -80,8 +80,8 @@ def choose(
     best = min(times.values())
     fewest = next(count for count in times if best > (1 - GAIN) * times[count])
     chosen = with_room(size, there, free, fewest)
-    others = [f"{told_time(times[count])} on {count}" for count in times if count != len(chosen)]
-    why = [f"predicted {told_time(times[len(chosen)])} per iteration", *others]
+    others = [f"{time_text(times[count])} on {count}" for count in times if count != len(chosen)]
+    why = [f"predicted {time_text(times[len(chosen)])} per iteration", *others]
     return chosen, ", ".join(why) + no_room(fewest, len(chosen), len(there))
 
 

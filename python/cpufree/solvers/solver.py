@@ -32,14 +32,14 @@ from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
+from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice
-from cpufree.solvers.forecast import Goal, OneCall
+from cpufree.solvers.forecast import ExpectedCall, Workload
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
-from cpufree.solvers.turns import Turns
 
 
 @with_parameters
@@ -118,13 +118,13 @@ class Solver:
         coordinates: ModesLike = None,
         unknowns: str = "auto",
         solves: int = 1,
-        _call: OneCall | None = None,
+        _call: ExpectedCall | None = None,
     ) -> None:
         modes = ModesGiven(near_nullspace, coordinates, unknowns)
-        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
-        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.goal)
+        call = _call or ExpectedCall(Workload(choices.valid(schema.SOLVES, solves)))
+        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.workload)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
-        self._lock = Turns("this Solver")
+        self._lock = ExclusiveLock("this Solver")
         options = SetupOptions(
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace, pc
         )

@@ -14,7 +14,7 @@ from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.engines.system_rule import Forecast
 from cpufree.env import Env
 from cpufree.extension import load_core
-from cpufree.text import counted, told_time
+from cpufree.text import counted, time_text
 
 LEAST_NONZEROS = int(machine.load().number("setup.least_nonzeros", "1"))
 """From which on "auto" takes GPUs: below, a solve is over before a GPU has been set up."""
@@ -58,8 +58,8 @@ class SystemWork(Work):
         takes = max(system_rule.cpu_seconds(self.size, blocks, expected, one) for one in machines)
         if takes >= start:
             return None
-        told = f"{told_time(takes)} on {counted(blocks, 'block')} of the CPU"
-        why = f"{expected.told}: {told}, where CUDA alone takes {told_time(start)} to start"
+        told = f"{time_text(takes)} on {counted(blocks, 'block')} of the CPU"
+        why = f"{expected.told}: {told}, where CUDA alone takes {time_text(start)} to start"
         return Chosen([], why, expected=expected)
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:

@@ -321,7 +321,7 @@ def test_gpus_take_an_automatic_preconditioner_for_jacobi(looking: Looking, give
     result = cpufree.solve(matrix, np.ones(5), engine="cuda_p2p", pc="auto")
     told = looking.systems[-1].tuning
     assert (told["first_method"], told["first_pc"], result.pc) == ("prcg", "jacobi", "jacobi")
-    assert not {"pc", "goal", "modes"} & set(told)  # which the core does not know, or need
+    assert not {"pc", "workload", "modes"} & set(told)  # which the core does not know, or need
 
 
 def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:

@@ -84,7 +84,7 @@ class FormatChoice {
       if (share.matrix.values > 0) return false;
     SolveSpec most;
     most.method = Method::pipecg;
-    Wanted with_rings = wanted_by(most, sizeof(T));
+    OnChipRequest with_rings = wanted_by(most, sizeof(T));
     with_rings.warps = facts_.threads / gpu_p2p::kWarp;
     with_rings.slots = spec_.ring;
     const std::size_t room =
@@ -118,7 +118,7 @@ class FormatChoice {
   bool stays_on_chip(const std::vector<ShareSize>& sizes, bool operands = false) const {
     SolveSpec most;
     most.method = Method::pipecg;
-    const Wanted wanted = wanted_by(most, sizeof(T));
+    const OnChipRequest wanted = wanted_by(most, sizeof(T));
     const Residency kept = choose_residency(sizes, wanted, kRoomOnChip, spec_.residency).residency;
     return operands ? keeps_operands(kept, wanted) : kept.matrix;
   }
