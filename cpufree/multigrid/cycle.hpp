@@ -25,6 +25,35 @@ enum class CycleStep : std::int32_t {
   residual  // r
 };
 
+struct RowOfLevel {
+  float r, x, d;
+};
+
+// What a step that follows a product does to a row. Without branches: loops over rows vectorise.
+struct StepRule {
+  float keep = 0.0F, add = 0.0F;  // both 0: x stays
+  bool corrects = false, tells_r = false, tells_x = false;
+
+  template <class F>
+  CPUFREE_KERNEL_FN StepRule(const CycleLevel<F>& level, CycleStep step)
+      : corrects(step == CycleStep::correct),
+        tells_r(step == CycleStep::residual),
+        tells_x(step == CycleStep::last) {
+    const bool first = corrects || step == CycleStep::again;
+    if (!first && !tells_r) keep = level.keep;
+    if (!tells_r) add = first ? level.first : level.add;
+  }
+  // r -= ad, and x moves; returns what is exchanged.
+  CPUFREE_KERNEL_FN float apply(const RowOfLevel& row, float ad, float& r, float& x) const {
+    const float left = row.r - ad;
+    const float added = keep * row.d + add * left;
+    const float moved = (corrects ? row.x + row.d : row.x) + added;
+    r = left;
+    x = moved;
+    return tells_r ? left : tells_x ? moved : added;
+  }
+};
+
 // A level as one thread has it. Steps and transfers are out of line, one copy of each for all
 // levels (apart.hpp says why). What a product gives a row is used at once, and exchanged: a pass
 // over the vectors for each product, two for the rest.
@@ -133,26 +162,14 @@ class OnLevel {
     const V v = vectors_of(port, level);
     Ctx c(port, level.args, level.args.shares[port.block()], v, state);
     const auto d = v.scratch[(state.scratch - 1) & 1U];
-    const auto read = [&](Row i) { return RowOfLevel{v.r[i], v.x[i], d[i]}; };
-    const auto next = [&](Row i, const RowOfLevel& row, float ad) {
-      return value_of(level, v, step, row, i, ad);
+    // Copies: what is read through a reference is read anew for every row.
+    const auto read = [r = v.r, x = v.x, d](Row i) { return RowOfLevel{r[i], x[i], d[i]}; };
+    const auto next = [r = v.r, x = v.x, rule = StepRule(level, step)](Row i, const RowOfLevel& row,
+                                                                       float ad) {
+      return rule.apply(row, ad, r[i], x[i]);
     };
     return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone) &&
            (!waits || c.await(d));
-  }
-  struct RowOfLevel {
-    float r, x, d;
-  };
-  CPUFREE_KERNEL_FN static float value_of(const CycleLevel<F>& level, const V& v, CycleStep step,
-                                          const RowOfLevel& row, Row i, float ad) {
-    const float r = row.r - ad;
-    v.r[i] = r;
-    if (step == CycleStep::residual) return r;
-    const bool one = step == CycleStep::correct || step == CycleStep::again;
-    const float added = one ? level.first * r : level.keep * row.d + level.add * r;
-    const float x = (step == CycleStep::correct ? row.x + row.d : row.x) + added;
-    v.x[i] = x;
-    return step == CycleStep::last ? x : added;
   }
 
   // Row i of scratch is in place: that is told.

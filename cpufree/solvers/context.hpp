@@ -199,13 +199,15 @@ class Context : public BlockRows<P, M, Format, K> {
   CPUFREE_KERNEL_FN bool multiply_and_exchange_scratch(const Vector& v, G&& read, F&& f,
                                                        bool sends) {
     const Vector to = next_scratch();
-    const bool here =
-        products(v, read, [&](Row row, const auto& given, T product, const Part& part) {
-          const T value = f(row, given, product);
-          if (!sends) return;
-          to.set(row, value);
-          if (part.boundary) send(to, row, value);
-        });
+    const bool here = products(v, read, [&, to](const Part& part, auto boundary) {
+      return
+          [&, to, boundary, f, shift = part.shift](std::int32_t i, const auto& given, T product) {
+            const Row row{i, i - shift};
+            const T value = f(row, given, product);
+            to.set(row, value);
+            if (boundary && sends) send(to, row, value);
+          };
+    });
     if (!here || !sends) return here;
     arrivals_.begin();
     arrive(to);
@@ -321,26 +323,30 @@ class Context : public BlockRows<P, M, Format, K> {
                                             });
   }
 
-  // f(row, read(row), (A v)(row), part) for all my rows, once what they read has come.
+  // For all my rows i, once what they read has come: f(part, boundary)(i, read(row), (A v)(row)).
   template <class G, class F>
   CPUFREE_KERNEL_FN bool products(const Vector& v, G&& read, F&& f) {
     static_assert(K == 1);
-    return parts_of_product(v, [&](const Part& part) {
-      const std::int32_t shift = part.shift;
-      const Operand<T> x{v.data};
-      if constexpr (P::width > 1)  // hardware fetches ahead
-        share_.matrix.template multiply<Format>(port_, part.rows, x,
-                                                [&, shift](std::int32_t i, int, T value) {
-                                                  const Row row{i, i - shift};
-                                                  f(row, read(row), value, part);
-                                                });
-      else
-        share_.matrix.template multiply_reading<Format>(
-            port_, part.rows, x, [&, shift](std::int32_t i) { return read(Row{i, i - shift}); },
-            [&, shift](std::int32_t i, const auto& given, T value) {
-              f(Row{i, i - shift}, given, value, part);
-            });
+    const Operand<T> x{v.data};
+    const auto of_part = [&](const Part& part, auto boundary) {
+      const auto use = f(part, boundary);
+      const auto at = [read, shift = part.shift](std::int32_t i) {
+        return read(Row{i, i - shift});
+      };
+      if constexpr (Rows::one_copy)
+        this->share_.matrix.template multiply_reading<Format>(this->port_, part.rows, x, at, use);
+      else  // hardware fetches ahead
+        this->share_.matrix.template multiply<Format>(
+            this->port_, part.rows, x,
+            [use, at](std::int32_t i, int, T value) { use(i, at(i), value); });
+    };
+    if (!arrivals_.wait_local()) return false;
+    bool here = true;
+    parts_backwards([&](const Part& part, auto boundary) {
+      if (boundary) here = arrivals_.wait_halo();
+      if (here) of_part(part, boundary);
     });
+    return here;
   }
 
   // f(part) once what the part's rows read has come.
@@ -348,7 +354,7 @@ class Context : public BlockRows<P, M, Format, K> {
   CPUFREE_KERNEL_FN bool parts_of_product(const Vector& v, F&& f) {
     if (!arrivals_.wait_local()) return false;
     bool here = true;
-    parts_backwards([&](const Part& part) {
+    parts_backwards([&](const Part& part, auto) {
       if (part.boundary && args.block_halos) collect(v);
       if (part.boundary && !args.block_halos) here = arrivals_.wait_halo();
       if (here) f(part);
@@ -364,7 +370,7 @@ class Context : public BlockRows<P, M, Format, K> {
     const bool collects = block_halos();
     const bool packets = kPackets && v.halo != nullptr && !collects;
     bool here = true;
-    parts_backwards([&](const Part& part) {
+    parts_backwards([&](const Part& part, auto) {
       if (part.boundary && packets) return;
       if (part.boundary && collects) collect(v);
       if (part.boundary && !collects) here = arrivals_.wait_halo();
