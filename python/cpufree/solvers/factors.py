@@ -161,5 +161,5 @@ def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
     what = "block" if plan["factors"] == "block_jacobi" else "row"
     return [
         f"A is not positive definite, or nearly so: {counted(count, what)} of the preconditioner "
-        f"{plan['factors']} could not be had, and are Jacobi's"
+        f"{plan['factors']} could not be computed; Jacobi is used for them"
     ]

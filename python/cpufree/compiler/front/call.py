@@ -130,7 +130,7 @@ def _plain(c: Call, value: Value, name: str, given: dict[int, Any]) -> Any:
     if isinstance(value, TupleValue):
         return tuple(_plain(c, item, name, given) for item in value.items)
     return c.fail(
-        f"{name} of values of the run is outside the language of programs",
+        f"{name} cannot be used on run-time values",
         "docs/compiler.md has the list of functions; compute it before the call",
     )
 
