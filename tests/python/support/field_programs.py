@@ -189,15 +189,46 @@ TURNS = {
     "vadv": (sweeping.vadv, sweeping.arguments_of_vadv(70)),
     "by_columns_in_turn": (by_columns_in_turn, (_R.random((7, 12)), 12)),
 }
+
+
+@cpufree.program
+def two_layers(x: Any, w1: Any, b1: Any, w2: Any, out: Any) -> Any:
+    """The rows of x are divided; every PE has the weights."""
+    hidden = np.maximum(x @ w1 + b1, 0.0)
+    last = hidden @ w2
+    e = np.exp(last - np.reshape(np.max(last, axis=1), (-1, 1)))
+    out[:] = e / np.sum(e, axis=1).reshape(-1, 1)
+    return hidden
+
+
+@cpufree.program
+def both_ways(A: Any, x: Any, y: Any, u: Any, n: int) -> Any:
+    for k in range(n):
+        y += A @ x + 0.5 * k
+        u += (A @ x) @ A + A[1]
+    return np.sum(A, axis=0), np.sum(A, axis=1)
+
+
+PRODUCTS = {
+    "two_layers": (
+        two_layers,
+        (
+            *(_R.standard_normal((13, 6)), _R.standard_normal((6, 40)), _R.standard_normal(40)),
+            *(_R.standard_normal((40, 5)), np.zeros((13, 5))),
+        ),
+    ),
+    "both_ways": (both_ways, (_R.random((12, 9)), _R.random(9), np.zeros(12), np.zeros(9), 2)),
+}
 FIELDS = {
     "functions": (functions, (_R.standard_normal((12, 9)), _R.standard_normal((12, 9)), 0.25, 3)),
 }
-CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS, **multigrid.CASES}
+CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS, **PRODUCTS, **multigrid.CASES}
 QUICK = ("forced", "thresholds", "planes", "by_columns", "cells")
 """Whose text for GPUs is compiled in quick tests."""
 ROUNDED = (
     "functions",
     "lattice_boltzmann_last",
+    *PRODUCTS,
 )
 """Programs whose last bits differ from NumPy's: of long sums."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
+from cpufree.compiler.front import values
 from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.call import (
@@ -212,6 +213,26 @@ def _shape(c: Call, shape: Any) -> tuple[int, ...]:
     if isinstance(shape, tuple):
         shape = TupleValue(tuple(Host(n) for n in shape))
     return tuple(numbers(c, shape))
+
+
+def reshape(c: Call) -> Value:
+    """np.reshape where axes of one point come or go: a view."""
+    array = c.array()
+    given = c.take("shape", 1) if len(c.args) < 3 else TupleValue(tuple(c.args[1:]))
+    c.args = c.args[:2]
+    c.done(2)
+    shape = list(_shape(c, given))
+    if shape.count(-1) == 1:
+        others = math.prod(n for n in shape if n != -1)
+        shape[shape.index(-1)] = math.prod(array.shape) // max(others, 1)
+    longer = [n for n in array.shape if n != 1]
+    if [n for n in shape if n != 1] != longer:
+        c.fail(
+            f"reshape of {array.shape} to {tuple(shape)}",
+            "axes of one point may come or go; pass arrays of the shape that is computed with",
+        )
+    flat = values.sliced(array, [0 if n == 1 else slice(None) for n in array.shape])
+    return values.sliced(flat, [None if n == 1 else slice(None) for n in shape])
 
 
 def copy(c: Call) -> Value:

@@ -45,9 +45,19 @@ _MOST_POINTS = 2**48
 class Builder(Variables):
     """What is being made, and what it takes to add to it."""
 
-    def __init__(self, source: Source, split: Split, most_dims: int, grids: Places) -> None:
-        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew."""
-        self.source = source
+    def __init__(
+        self,
+        source: Source,
+        split: Split,
+        most_dims: int,
+        grids: Places,
+        everywhere: frozenset[str] = frozenset(),
+    ) -> None:
+        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew.
+
+        `everywhere`: arrays of which every PE has a copy, though they have the axes of the grid.
+        """
+        self.source, self.everywhere = source, everywhere
         self.split, self.most_dims = split, most_dims
         self.grids = Grids(grids)
         self.fields: dict[str, ir.Field] = {}
@@ -127,7 +137,8 @@ class Builder(Variables):
             )
         if len(shape) > self.most_dims:
             raise RankGrew(len(shape))
-        name, axis = self.fresh(name), self.split.axis(len(shape))
+        name = self.fresh(name)
+        axis = None if name in self.everywhere else self.split.axis(len(shape))
         first = axis or 0
         apart, begin, rows = self.grids.assumed.get(name, (1, 0, shape[first]))
         ordered = (rows, *shape[:first], *shape[first + 1 :])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,29 @@ from cpufree.compiler.operations import PURE, stored
 from cpufree.text import counted
 
 
+@dataclass
 class Call:
     """A call whose function and arguments have been evaluated."""
 
-    def __init__(self, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> None:
-        self.e, self.node, self.scope, self.function = e, node, scope, function
+    e: Evaluates
+    node: ast.AST
+    scope: Scope
+    function: Any
+    args: list[Value]
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> Call:
+        """Return a call of the text with its arguments evaluated."""
         if any(isinstance(a, ast.Starred) for a in node.args):
             e.builder.fail(node, "starred arguments are not taken", "write them out")
         if any(k.arg is None for k in node.keywords):
             e.builder.fail(node, "** arguments are not taken", "write them out")
         given = e.in_order([*node.args, *(k.value for k in node.keywords)], scope)
-        self.args = given[: len(node.args)]
         names = [str(k.arg) for k in node.keywords]
-        self.keywords = dict(zip(names, given[len(node.args) :], strict=True))
+        count = len(node.args)
+        keywords = dict(zip(names, given[count:], strict=True))
+        return cls(e, node, scope, function, given[:count], keywords)
 
     def fail(self, problem: str, advice: str) -> Any:
         """Raise ProgramError at the call."""

@@ -10,8 +10,24 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import field_calls, fitting, lists, masks, python_numbers, values
-from cpufree.compiler.front.array_calls import copy, copyto, count, create, norm, reduction
+from cpufree.compiler.front import (
+    field_calls,
+    fitting,
+    lists,
+    masks,
+    products,
+    python_numbers,
+    values,
+)
+from cpufree.compiler.front.array_calls import (
+    copy,
+    copyto,
+    count,
+    create,
+    norm,
+    reduction,
+    reshape,
+)
 from cpufree.compiler.front.call import (
     Call,
     beforehand,
@@ -42,7 +58,7 @@ _TYPES: dict[Any, str] = {
 }  # fmt: skip
 _MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
-_METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item")
+_METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item", "reshape")
 
 
 def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
@@ -56,7 +72,7 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     function = e.eval(node.func, scope)
     if not isinstance(function, Host) or not callable(function.value):
         e.builder.fail(node, "this is no function", "call a function of NumPy or a program")
-    made = Call(e, node, scope, function.value)
+    made = Call.of(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
         return e.call_program(node, function.value, made.args, made.keywords, scope)
     helper = helper_of(function.value)
@@ -296,7 +312,7 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
             f"the method {name} is outside the language of programs",
             f"arrays have the methods {', '.join(_METHODS)}",
         )
-    c = Call(e, node, scope, name)
+    c = Call.of(e, node, scope, name)
     c.args.insert(0, owner)
     return _through_masks(c, lambda: _of_method(c, name))
 
@@ -305,8 +321,8 @@ def _of_method(c: Call, name: str) -> Value:
     e, node = c.e, c.node
     if name in ("item", "fill"):
         c.done(1 if name == "item" else 2)
-    if name == "copy":
-        return copy(c)
+    if name in ("copy", "reshape"):
+        return copy(c) if name == "copy" else reshape(c)
     if name == "item":
         operand = c.operand()
         if isinstance(operand, ArrayValue):
@@ -338,11 +354,12 @@ def _of_method(c: Call, name: str) -> Value:
 _POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
-    **field_calls.FUNCTIONS,
+    **field_calls.FUNCTIONS, **products.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     **lists.FUNCTIONS, len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
+    np.reshape: reshape,
     np.linalg.norm: norm, np.count_nonzero: count,
     **{dtype: _convert_number for dtype in _TYPES},
     **{f: create for f in (np.zeros, np.ones, np.empty, np.full)},

@@ -52,6 +52,7 @@ class Fails(Protocol):
 
     fields: dict[str, ir.Field]
     grids: Grids
+    everywhere: frozenset[str]
 
     def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
         """Raise ProgramError at a node."""
@@ -75,6 +76,7 @@ def check_distribution(
                 f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
                 f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
                 "axis where k does not), or reduce to a number",
+                of.name if f.name in b.everywhere else "",
             )
         if read.axes[0].index is not None:
             fail_moving(b, node)
@@ -88,6 +90,7 @@ def check_distribution(
                 f"{of.name} is read at {why}",
                 "rows of the first axis are divided among PEs: read them at a constant "
                 "distance from those that are written",
+                of.name if read.axes[0].dim != 0 else "",
             )
 
 
@@ -121,11 +124,11 @@ ALL_ROWS = (
 )
 
 
-def _fail(b: Fails, node: ast.AST, problem: str, advice: str) -> NoReturn:
+def _fail(b: Fails, node: ast.AST, problem: str, advice: str, far: str = "") -> NoReturn:
     try:
         b.fail(node, problem, advice)
     except ProgramError as error:
-        error.by_rows = True
+        error.by_rows, error.far = True, far
         raise
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, lists, masks, python_numbers, values
+from cpufree.compiler.front import calls, lists, masks, products, python_numbers, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
 from cpufree.compiler.front.large import too_large
@@ -192,6 +192,8 @@ class Expressions(Conditions, Parts):
             )
         if isinstance(left, TupleValue) or isinstance(right, TupleValue):
             return self._of_tuples(node, op, left, right)
+        if op is ast.MatMult:
+            return products.matmul(self, node, left, right)
         if op not in BINARY:
             self.builder.fail(node, "this operator is not taken", "write it with NumPy's functions")
         name = BINARY[op]
