@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from cpufree.compiler.front.values import (
     Value,
     unpacked,
 )
-from cpufree.compiler.operations import PURE, stored
+from cpufree.compiler.operations import PURE, Kind, stored
 from cpufree.text import counted
 
 
@@ -178,6 +179,21 @@ def dummy(kind: str, is_array: bool) -> Any:
         return weak[kind]
     number = np.dtype(stored(kind)).type(1)
     return np.full(1, number) if is_array else number
+
+
+def type_by_numpy(
+    c: Call, operands: Sequence[ScalarValue | ArrayValue], f: Callable[..., Any]
+) -> str:
+    """Return the type of what NumPy's function gives for operands of these kinds."""
+
+    def of(*kinds: Kind) -> str:
+        pairs = zip(kinds, operands, strict=True)
+        return str(f(*(dummy(k, isinstance(o, ArrayValue)) for k, o in pairs)).dtype.name)
+
+    given = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
+    found: str = c.e.builder.one_for_all(c.node, f"np.{c.function.__name__}", given, of)
+    c.e.builder.require_type(c.node, found)
+    return found
 
 
 def numbers(c: Call, value: Any) -> list[int]:

@@ -32,11 +32,11 @@ from cpufree.compiler.front.call import (
     Call,
     beforehand,
     dtype_of,
-    dummy,
     numbers,
     on_host,
     same_kind,
     stored_type,
+    type_by_numpy,
 )
 from cpufree.compiler.front.helpers import helper_of
 from cpufree.compiler.front.protocols import Evaluates
@@ -52,10 +52,7 @@ from cpufree.compiler.front.values import (
 from cpufree.compiler.operations import MATH, UFUNCS, WEAK, kinds_of, stored
 from cpufree.text import counted
 
-_TYPES: dict[Any, str] = {
-    np.float64: "float64", np.float32: "float32", np.int64: "int64", np.int32: "int32",
-    np.bool_: "bool",
-}  # fmt: skip
+_TYPES: dict[Any, str] = {np.dtype(name).type: name for name in ir.TYPES}
 _MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
 _METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item", "reshape")
@@ -213,13 +210,7 @@ def _where(c: Call) -> Value:
     condition, a, b = c.operand(0), c.operand(1), c.operand(2)
     builder = c.e.builder
 
-    def type_of(*kinds: str) -> str:
-        pairs = zip(kinds, (a, b), strict=True)
-        dummies = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
-        return str(np.where(np.ones(1, bool), *dummies).dtype.name)
-
-    given = [o.type if isinstance(o, ArrayValue) else o.kind for o in (a, b)]
-    kind = builder.one_for_all(c.node, "np.where", given, type_of)
+    kind = type_by_numpy(c, [a, b], lambda *ab: np.where(np.ones(1, bool), *ab))
     shape, exprs = builder.together(c.node, [condition, a, b])
     test = exprs[0]
     if test.type != "bool":
@@ -241,15 +232,8 @@ def _clip(c: Call) -> Value:
     if not bounds:
         c.fail("np.clip takes a bound, or two", "write np.clip(a, low, high)")
 
-    def type_of(*kinds: str) -> str:
-        pairs = zip(kinds, (array, *bounds.values()), strict=True)
-        numbers = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
-        return str(np.clip(*numbers, *([None] if len(numbers) < 3 else [])).dtype.name)
-
-    operands = (array, *bounds.values())
-    kinds = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
-    kind = builder.one_for_all(c.node, "np.clip", kinds, type_of)
-    builder.require_type(c.node, kind)
+    operands = [array, *bounds.values()]
+    kind = type_by_numpy(c, operands, lambda *abc: np.clip(*abc, *[None] * (3 - len(abc))))
     result: ScalarValue | ArrayValue = array
     if array.type != kind:
         result = ArrayValue(builder.cast(array.expr, kind), array.shape, kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,14 +23,8 @@ from cpufree.compiler.front.values import (
     TupleValue,
     Value,
 )
-from cpufree.compiler.operations import BINARY, WEAK, Kind, kinds_of
+from cpufree.compiler.operations import BINARY, OF_PYTHON, WEAK, Kind, kinds_of
 
-_HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-}  # fmt: skip
 # x ** y where y is a number of Python's: what NumPy computes for arrays of floats.
 _POWERS = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
 
@@ -183,7 +176,7 @@ class Expressions(Conditions, Parts):
     def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         """Return what an operator gives."""
         if is_plain(left) and is_plain(right):
-            return self.on_host(node, _HOST_BINARY.get(op), left, right)
+            return self.on_host(node, OF_PYTHON.get(op), left, right)
         if masks.has_masks([left, right]):
             if op is ast.Pow:
                 masks.check_power(self.builder, node, [right])
@@ -242,12 +235,6 @@ class Expressions(Conditions, Parts):
         if plain and ((floats and float(exponent) in _POWERS) or exponent == 2):
             base = ArrayValue(builder.cast(a.expr, kind), a.shape, kind)
             return builder.elementwise(node, _POWERS[float(exponent)], [base])
-        if plain and not floats and exponent < 0:
-            builder.fail(
-                node,
-                "whole numbers to a negative power have no whole result",
-                "convert with .astype(np.float64)",
-            )
         return builder.elementwise(node, "power", [a, b])
 
     def _of_scalars(self, node: ast.AST, name: str, operands: list[ScalarValue]) -> Value:
