@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, kinds, values
+from cpufree.compiler.front import values
 from cpufree.compiler.front.distribution import RankGrew, Split, check_distribution
 from cpufree.compiler.front.grids import Grids, Places
+from cpufree.compiler.front.numbers import fitting, kinds
 from cpufree.compiler.front.operands import fail_as_array
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,

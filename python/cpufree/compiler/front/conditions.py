@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, kinds, masks
+from cpufree.compiler.front import masks
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.numbers import fitting, kinds
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,

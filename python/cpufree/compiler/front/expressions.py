@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, lists, masks, products, python_numbers, values
+from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.calls import by_name, products
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
-from cpufree.compiler.front.large import too_large
+from cpufree.compiler.front.numbers import python_numbers
+from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.parts import Parts
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -259,7 +261,7 @@ class Expressions(Conditions, Parts):
         return self.builder.elementwise(node, name, list(operands))
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
-        return calls.call(self, node, scope)
+        return by_name.call(self, node, scope)
 
 
 def _depends(value: Value, written: set[str]) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.call import Call
+from cpufree.compiler.front.calls.call import Call
+from cpufree.compiler.front.flow.regions import grown_list
 from cpufree.compiler.front.protocols import Evaluates, Lowers
-from cpufree.compiler.front.regions import grown_list
 from cpufree.compiler.front.values import Host, Scope, TupleValue, Value
 
 MOST_ITEMS = 64

@@ -13,7 +13,7 @@ from cpufree.compiler.front.distribution import RankGrew, Split, splits
 from cpufree.compiler.front.grids import Places, Regrid
 from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.lowering import Lowering, is_array
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.source import Source
 from cpufree.errors import ProgramError
 
 _MOST_REGRIDS = 4

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import call, lists, loops, masks, regions, values
-from cpufree.compiler.front.branches import Flow, branches
+from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.calls import call
 from cpufree.compiler.front.expressions import Expressions
+from cpufree.compiler.front.flow import loops, regions
+from cpufree.compiler.front.flow.branches import Flow, branches
+from cpufree.compiler.front.flow.meeting import without_joins
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.meeting import without_joins
 from cpufree.compiler.front.operands import fail_as_array, has_in_place
 from cpufree.compiler.front.protocols import Returned
-from cpufree.compiler.front.returns import with_one_return
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.returns import with_one_return
+from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,

@@ -10,8 +10,8 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
-from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along, term_of
-from cpufree.compiler.front.call import (
+from cpufree.compiler.front.calls.along import axes_of, is_true, kept_dims, reduced_along, term_of
+from cpufree.compiler.front.calls.call import (
     Call,
     beforehand,
     dtype_of,

@@ -10,8 +10,8 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
-from cpufree.compiler.front.along import axes_of
-from cpufree.compiler.front.call import Call, beforehand, numbers, on_host
+from cpufree.compiler.front.calls.along import axes_of
+from cpufree.compiler.front.calls.call import Call, beforehand, numbers, on_host
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 
 _EDGES = {1: ((-1.0, 1.0), (-1.0, 1.0)), 2: ((-1.5, 2.0, -0.5), (0.5, -2.0, 1.5))}

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds
+from cpufree.compiler.front.numbers import kinds
 from cpufree.compiler.front.protocols import Lowers
 from cpufree.compiler.front.values import (
     ArrayValue,

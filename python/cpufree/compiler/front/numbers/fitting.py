@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import python_numbers
+from cpufree.compiler.front.numbers import python_numbers
 from cpufree.compiler.front.values import ArrayValue, ScalarValue
 from cpufree.compiler.operations import COMPARE
 

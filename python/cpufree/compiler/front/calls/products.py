@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler.front import values
-from cpufree.compiler.front.along import reduced_along
-from cpufree.compiler.front.array_calls import reduced
-from cpufree.compiler.front.call import Call, beforehand, on_host
+from cpufree.compiler.front.calls.along import reduced_along
+from cpufree.compiler.front.calls.arrays import reduced
+from cpufree.compiler.front.calls.call import Call, beforehand, on_host
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, Scope, Value
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.compiler.front.large import too_large
+from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import (
     ArrayValue,

@@ -9,7 +9,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
-from cpufree.compiler.front.call import Call, numbers
+from cpufree.compiler.front.calls.call import Call, numbers
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue
 
 _MOST_TERMS = 32

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.branches import Flow, lower_body
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.flow.branches import Flow, lower_body
+from cpufree.compiler.front.flow.meeting import Join, end_here
+from cpufree.compiler.front.flow.regions import Region, State, WrittenOut, assigned, set_names
 from cpufree.compiler.front.lists import items_of
-from cpufree.compiler.front.meeting import Join, end_here
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, set_names
 from cpufree.compiler.front.values import (
     Host,
     ScalarValue,

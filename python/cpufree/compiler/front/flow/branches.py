@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.meeting import End, end_here
+from cpufree.compiler.front.flow.meeting import End, end_here
+from cpufree.compiler.front.flow.regions import assigned, copied, set_names
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import assigned, copied, set_names
 from cpufree.compiler.front.values import ArrayValue, all_same
 
 Flow = Left | Returned | None

@@ -10,16 +10,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import (
-    field_calls,
-    fitting,
-    lists,
-    masks,
-    products,
-    python_numbers,
-    values,
-)
-from cpufree.compiler.front.array_calls import (
+from cpufree.compiler.front import lists, masks, values
+from cpufree.compiler.front.calls import fields, products
+from cpufree.compiler.front.calls.arrays import (
     copy,
     copyto,
     count,
@@ -28,7 +21,7 @@ from cpufree.compiler.front.array_calls import (
     reduction,
     reshape,
 )
-from cpufree.compiler.front.call import (
+from cpufree.compiler.front.calls.call import (
     Call,
     beforehand,
     dtype_of,
@@ -38,8 +31,9 @@ from cpufree.compiler.front.call import (
     stored_type,
     type_by_numpy,
 )
-from cpufree.compiler.front.helpers import helper_of
+from cpufree.compiler.front.numbers import fitting, python_numbers
 from cpufree.compiler.front.protocols import Evaluates
+from cpufree.compiler.front.text.helpers import helper_of
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -338,7 +332,7 @@ def _of_method(c: Call, name: str) -> Value:
 _POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
-    **field_calls.FUNCTIONS, **products.FUNCTIONS,
+    **fields.FUNCTIONS, **products.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     **lists.FUNCTIONS, len: _len,
     float: _convert_number, int: _convert_number, bool: _convert_number,
