@@ -23,7 +23,8 @@ _CONSTRUCTS = {
                       "A[...] = A * B[:, 0]"),
     "axes of one point": ("A -= 0.1 * np.reshape(y, (7, 1))", "C += y.reshape(7, 1) * B[0]",
                           "r = x.reshape((1, -1)) * A", "C /= 2.0 + np.abs(y).reshape(7, 1)"),
-    "refused": ("r = B @ A", "r = A @ y", "r = np.reshape(A, (5, 7))", "A @= B"),
+    "refused": ("r = B @ A", "r = A @ y", "r = np.reshape(A, (5, 7))", "A @= B", "A @= x",
+                "x @= x", "C @= C"),
 }  # fmt: skip
 _WEIGHTS = {"refused": 1}
 

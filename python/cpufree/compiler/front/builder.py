@@ -82,10 +82,13 @@ class Builder(Variables):
         self._hosts: dict[int, tuple[Any, ArrayValue]] = {}
         self._names: dict[int, tuple[Host, str]] = {}
         """Of numbers of the host: the scalar that carries it."""
+        self._floats: dict[tuple[str, str], str] = {}
+        """Of such scalars and types: the scalar that has the number in the type."""
 
     _STATE = (
         "fields", "data", "scalars", "variables", "out", "written_out", "tags", "locked",
         "permutes", "grids", "_hosts", "_names",
+        "_floats",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -193,7 +196,18 @@ class Builder(Variables):
             exact = {"float64": float, "float32": float, "bool": bool}.get(kind, int)
             if kind != "float32" and not (kind == "int32" or isinstance(expr.value, float)):
                 return ir.Literal(exact(expr.value), kind)
+        if isinstance(expr, ir.Scalar) and expr.name in self.scalars and kind.startswith("float"):
+            return self._converted(expr, kind)
         return ir.Op("cast", (expr,), kind)
+
+    def _converted(self, expr: ir.Scalar, kind: str) -> ir.Scalar:
+        """Return a number of the host in a type of floats: points are spared the conversion."""
+        key = expr.name, kind
+        if key not in self._floats:
+            value = np.array([self.scalars[expr.name][1]], expr.type).astype(kind)[0].item()
+            self._floats[key] = self.fresh(f"{expr.name}_{kind}")
+            self.scalars[self._floats[key]] = kind, value
+        return ir.Scalar(self._floats[key], kind)
 
     # --- operations ---
 

@@ -13,7 +13,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.calls import call
+from cpufree.compiler.front.calls import call, products
 from cpufree.compiler.front.expressions import Expressions
 from cpufree.compiler.front.flow import loops, regions
 from cpufree.compiler.front.flow.branches import Flow, branches
@@ -224,6 +224,8 @@ class Lowering:
             target = self.eval(node.target)
         start = len(self.builder.out)
         value = self.eval(node.value)
+        if isinstance(node.op, ast.MatMult):
+            products.check_in_place(self.builder, node, value)
         if isinstance(target, Host) and has_in_place(target.value, node.op):
             name, kind = ast.unparse(node.target), type(target.value).__name__
             self.builder.fail(

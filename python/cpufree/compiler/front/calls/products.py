@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler.front import values
+from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.calls.along import reduced_along
 from cpufree.compiler.front.calls.arrays import reduced
 from cpufree.compiler.front.calls.call import Call, beforehand, on_host
@@ -21,6 +22,13 @@ _LEFT, _RIGHT = {1: "k", 2: "ik"}, {1: "k", 2: "kj"}
 def matmul(e: Evaluates, node: ast.AST, left: Value, right: Value) -> Value:
     """Return left @ right."""
     return _of_two(Call(e, node, Scope(), np.matmul, [left, right]))
+
+
+def check_in_place(b: Builder, node: ast.AST, right: Value) -> None:
+    """Refuse A @= right where NumPy does: a vector there makes an array of fewer dimensions."""
+    operand = b.operand(node, right)
+    if not (isinstance(operand, ArrayValue) and len(operand.shape) > 1):
+        b.fail(node, "NumPy has no @= with a vector", "write y[...] = A @ x")
 
 
 def _of_two(c: Call) -> Value:
