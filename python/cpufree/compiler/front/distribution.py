@@ -10,6 +10,7 @@ from typing import NoReturn, Protocol
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.grids import Grids
+from cpufree.compiler.front.operands import Fails
 from cpufree.errors import ProgramError
 
 
@@ -47,20 +48,16 @@ class RankGrew(Exception):
         self.rank = rank
 
 
-class Fails(Protocol):
+class Divides(Fails, Protocol):
     """Knows the fields of a program, and refuses it."""
 
     fields: dict[str, ir.Field]
     grids: Grids
     everywhere: frozenset[str]
 
-    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
-        """Raise ProgramError at a node."""
-        ...
-
 
 def check_distribution(
-    b: Fails, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
+    b: Divides, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
 ) -> None:
     """Refuse what would read rows that are not beside those that are written."""
     if f.distributed and box[0].index is not None:

@@ -12,6 +12,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.calls import by_name, products
+from cpufree.compiler.front.calls.by_name import METHODS
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
 from cpufree.compiler.front.numbers import python_numbers
 from cpufree.compiler.front.numbers.large import too_large
@@ -141,8 +142,7 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"the attribute {node.attr} of an array is outside the language of programs",
-                "arrays have shape, ndim, size and dtype, and the methods copy, astype, fill, "
-                "sum, max, min, mean, any, all"
+                f"arrays have shape, ndim, size and dtype, and the methods {', '.join(METHODS)}"
                 + ("; transposed arrays are not taken" if node.attr == "T" else ""),
             )
         if isinstance(value, Host):

@@ -31,7 +31,6 @@ from cpufree.compiler.front.values import (
     Scope,
     TupleValue,
     Value,
-    unpacked,
 )
 
 _MOST_CALLS = 16  # programs inside one another
@@ -182,12 +181,10 @@ class Lowering:
             self.builder.fail(target, "this target is not taken", "assign to a name or a slice")
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        value = unpacked(value)
-        if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
-            self.builder.fail(target, "the numbers of names and values differ", "give as many")
+        pairs = lists.unpacked_for(self.builder, target, value)
         # All values are there before the first name is bound.
-        items = [self.kept(target, item, "item") for item in value.items]
-        for name, item in zip(target.elts, items, strict=True):
+        items = [self.kept(target, item, "item") for _, item in pairs]
+        for (name, _), item in zip(pairs, items, strict=True):
             self.assign(name, item)
 
     def _view(self, target: ast.Subscript) -> ArrayValue | Masked:
