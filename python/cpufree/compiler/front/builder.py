@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -52,11 +53,11 @@ class Builder(Variables):
         split: Split,
         most_dims: int,
         grids: Places,
-        everywhere: frozenset[str] = frozenset(),
+        everywhere: frozenset[str],
     ) -> None:
         """`most_dims`, `grids`: of the arrays, as far as known; others begin anew.
 
-        `everywhere`: arrays of which every PE has a copy, though they have the axes of the grid.
+        Of arrays in `everywhere` each PE has a copy, though they have the axes of the grid.
         """
         self.source, self.everywhere = source, everywhere
         self.split, self.most_dims = split, most_dims
@@ -99,6 +100,15 @@ class Builder(Variables):
         """Go back to a state."""
         for name, content in state.items():
             setattr(self, name, copy(content))
+
+    @contextmanager
+    def apart(self, out: list[ir.Statement] | None = None) -> Iterator[None]:
+        """Let `out` have the statements that are made meanwhile; None: a list of their own."""
+        outer, self.out = self.out, [] if out is None else out
+        try:
+            yield
+        finally:
+            self.out = outer
 
     def fail(self, node: ast.AST, problem: str, advice: str, **about: bool) -> NoReturn:
         """Raise ProgramError at a node; `about`: attributes of the error, such as by_join."""
@@ -182,10 +192,9 @@ class Builder(Variables):
         if value.literal:
             plain = number.item() if isinstance(number, np.generic) else number
             return ScalarValue(ir.Literal(plain, stored(kind)), kind)
-        if id(value) not in self._names:
-            self._names[id(value)] = value, self.fresh(f"s{len(self.scalars)}")
-            self.scalars[self._names[id(value)][1]] = stored(kind), number
-        return ScalarValue(ir.Scalar(self._names[id(value)][1], stored(kind)), kind)
+        _, name = self._names.setdefault(id(value), (value, self.fresh(f"s{len(self.scalars)}")))
+        self.scalars[name] = stored(kind), number
+        return ScalarValue(ir.Scalar(name, stored(kind)), kind)
 
     def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
         """Return an expression converted to a type."""

@@ -84,12 +84,9 @@ class Conditions:
     def _guarded(self, node: ast.expr, scope: Scope, test: ir.Expr, truth: bool = False) -> Value:
         """Return what an expression stands for that is evaluated only where a condition holds."""
         b = self.builder
-        outer, b.out = b.out, []
-        try:
+        with b.apart():
             value = self._part(node, scope, truth)
             made = tuple(b.out)
-        finally:
-            b.out = outer
         if made:
             b.out.append(ir.If(test, made, (), b.line(node)))
         return value
