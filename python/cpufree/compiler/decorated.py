@@ -19,9 +19,9 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.lowering import lower
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of, tile_memory_of
 from cpufree.compiler.grid import (
     chosen_kernel,

@@ -21,6 +21,7 @@ from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.planes import split_planes
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
@@ -39,8 +40,12 @@ class GridKernel:
 
 def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
-    aligned = align_locals(add_temporaries(program), kept)
-    return group_points(buffer_updates(aligned, kept))
+    return group_points(buffer_updates(_laid_out(program, kept), kept))
+
+
+def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program whose stages that compute the same points have the same indices."""
+    return align_locals(split_planes(add_temporaries(program), kept), kept)
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
@@ -208,7 +213,7 @@ def sparing_kernel(
     program: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
 ) -> GridKernel:
     """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
-    made = add_barriers(group_points(align_locals(add_temporaries(program), kept)))
+    made = add_barriers(group_points(_laid_out(program, kept)))
     check_barriers(made)
     options = sweep_options(made, pes, kept)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
