@@ -109,7 +109,7 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
     copies.push_back({devices[k], mine.col.data(), matrix.col + before, at(mine.nnz) * 4});
     copies.push_back({devices[k], mine.val.data(), matrix.val + before, at(mine.nnz) * sizeof(T)});
   }
-  Staging().send(copies);
+  send_staged(copies);
   for_each_pe(all, [&](std::size_t k, GpuRows<T>& mine) {
     mine.facts = {mine.device(), std::size_t{1}};
     mine.ptr = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(mine.rows) + 1);
