@@ -13,8 +13,8 @@ namespace cpufree {
 
 namespace {
 
-// Counts the rows that pieces read of others, by a bit for each row: that stays in a cache. Nobody
-// has looked at the arrays yet: what is out of range is passed over.
+// Counts the rows that pieces read of others, by a bit for each row: that stays in a cache. The
+// arrays are not checked yet: what is out of range is passed over.
 template <class T>
 class PieceReader {
  public:
