@@ -17,6 +17,10 @@
 
 namespace cpufree {
 
+// Those that are made of products with A.
+template <class M>
+concept MultipliesByA = requires { requires M::multiplies_by_a; };
+
 struct Pointwise {
   static constexpr bool pointwise = true;
   template <class Ctx>
