@@ -36,9 +36,10 @@ constexpr std::int32_t kGathered = 20'000;
 
 // What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
 // small one is expected to stay on chip, with halos of blocks and its values as they are
-// (format_choice.cpp).
+// (format_choice.cpp). `by_gpus`: it has no such halos, where columns in other blocks are packets,
+// that break runs.
 template <class T>
-KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
+KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bool by_gpus) {
   const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
   std::set<T> values;
   for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
@@ -48,10 +49,13 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
                        kVectors * static_cast<double>(matrix.n) * sizeof(T);
   const int blocks = multiprocessors_of_pe(place.devices);
-  const bool small = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz()) &&
-                     bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+  const bool halos =
+      !by_gpus && place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
+  const bool small = halos && bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
-  SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
+  SliceKinds kinds = coded ? kCodedValues : kPlainValues;
+  if (runs) kinds |= kRuns;
+  if (!runs || halos) kinds |= kSingles;
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
   const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
   const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
@@ -75,9 +79,13 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   std::jthread waking = wake_devices(place_.devices);
-  if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
+  auto cuts = cuts_for_gpus(place_, matrix, part, order);
+  // Before memory is asked for, which starts CUDA.
+  if (!cuts.empty()) prepare_layout<T>(place_.devices);
+  if (!place_.several_nodes())
+    compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix, !cuts.empty()));
   timer_.lap("choice");
-  if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
+  if (!cuts.empty() && have_room(place_, GivenCsr<T>::of(matrix), cuts)) {
     waking.join();
     timer_.lap("context");
     set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts));

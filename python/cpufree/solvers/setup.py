@@ -100,6 +100,8 @@ def _set_up_unchecked(
         return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
     prepared = replace(unchecked, warnings=check_matrix(A))
     laps.lap("check")
+    if sharing is not None:  # it has been found out that the host lays this matrix out
+        where = replace(where, tuning={"layout": 0, **where.tuning})
     shared = sharing or partial(_share, prepared, where, context)
     return MatrixSetup.of(prepared, lay_out(prepared, where, shared, laps))
 

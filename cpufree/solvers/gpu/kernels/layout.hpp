@@ -18,6 +18,14 @@ inline unsigned layout_blocks(std::int64_t items) {
       std::clamp<std::int64_t>((items + layout::kThreads - 1) / layout::kThreads, 1, kMost));
 }
 
+// Of so many items, the threads that are to share them where each thread adds what it has found to
+// numbers of all: a number takes one addition at a time, so that two million of them take longer
+// than the rows that they are of. As many as run at once.
+inline std::int64_t summing_threads(std::int64_t items) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 18;
+  return std::min(items, kMost);
+}
+
 // Runs kernel K, a struct of its arguments, on `stream`, a stream of the device that is current,
 // with a thread for each of `items` items, if they are not too many. Built in, or compiled when it
 // is first used, as the build says.

@@ -345,7 +345,7 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, cons
       layout::FillPrivate<T>{local(k), mine.names(), mine.first, of_blocks.data(),
                              static_cast<int>(pe.shares.size()), pe.private_rows,
                              beside.global_row.data(), beside.inverse.data(), mine.facts.data()},
-      pe.private_rows, mine.stream);
+      summing_threads(pe.private_rows), mine.stream);
   beside.bound = std::bit_cast<double>(fetch(mine.stream, mine.facts.data(), 1)[0].bound);
   return beside;
 }

@@ -232,8 +232,6 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
     return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
   if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
-  prepare_layout<T>(place.devices);  // before memory is asked for, which starts CUDA
-  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
   return cuts;
 }
 
