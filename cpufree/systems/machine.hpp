@@ -16,8 +16,8 @@ inline constexpr double kGpuMemoryRate = 4.2e+12;
 // The same, where the arrays stay in the L2 cache [B/s]
 inline constexpr double kGpuCacheRate = 5.5e+12;
 
-// Arrays of a grid up to which passes run at the rate of the L2 cache [B]
-inline constexpr double kStencilCacheBytes = 45000000;
+// Arrays of a grid or a program that stay in the L2 cache from one sweep to the next [B]
+inline constexpr double kGpuCacheBytes = 45000000;
 
 // Of one pass over values in memory: signalling neighbours and waiting for them [s]
 inline constexpr double kStencilPassExchange = 2.5e-06;

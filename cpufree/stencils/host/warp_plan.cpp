@@ -89,7 +89,7 @@ std::int64_t widest(const Grid& grid, const Division& division, int layers) {
 // Seconds of a pass that moves `bytes` between multiprocessors and the cache, and `moved` of them
 // from memory where the cache does not hold them, while it computes.
 double overlapped(double compute, double bytes, double moved) {
-  const double move = moved / (moved < kStencilCacheBytes ? kGpuCacheRate : kGpuMemoryRate);
+  const double move = moved / (moved < kGpuCacheBytes ? kGpuCacheRate : kGpuMemoryRate);
   const double cache = bytes / kGpuCacheRate;
   const double most = std::max({compute, move, cache});
   return most + 0.2 * (compute + move + cache - most) + kStencilPassExchange;

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,6 +57,22 @@ class Machine:
         if found.table is None:
             raise ValueError(f"{name} of {self.machine} is a number, not a table")
         return dict(found.table)
+
+    def at(self, name: str, unit: str, place: float) -> float:
+        """Return a number, of a table that at a place: on the line through the nearest two.
+
+        Beyond its ends a table goes on as it ends.
+
+        >>> load("h100").at("setup.context", "s", 3), load("h100").at("setup.context", "s", 16)
+        (0.615, 2.0)
+        """
+        found = self._entry(name, unit)
+        table = found.table or {0: found.value}
+        after = bisect_left(known := sorted(table), place)
+        if after in (0, len(known)):
+            return table[known[max(after - 1, 0)]]
+        low, high = known[after - 1], known[after]
+        return table[low] + (table[high] - table[low]) * (place - low) / (high - low)
 
     def _entry(self, name: str, unit: str) -> Quantity:
         entry = self.entries[name]

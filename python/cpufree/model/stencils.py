@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine
-from cpufree.model.streams import along
 from cpufree.text import counted
 
 PRECISIONS = {4: "single", 8: "double"}
@@ -92,7 +91,7 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     place = "chip" if on_chip else "memory"
     exchange = machine.table(f"stencil.{place}_exchange", "s")[dims]
     if facts.pes > 1:
-        exchange += along(machine.table("stencil.exchange_between", "s"), float(facts.pes))
+        exchange += machine.at("stencil.exchange_between", "s", facts.pes)
         exchange += layers * facts.face_bytes / machine.number("link.store_rate", "B/s")
     points = memory = 0.0
     if on_chip:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cpufree import machine
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import Size, choose, fits, interpolated
+from cpufree.engines.gpu_choice import Size, choose, fits
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
@@ -69,15 +69,14 @@ class GridWork(Work):
         """Return the GPUs for which no other number saves much of an iteration."""
         known = machine.of_gpu(there[0].name)
         rate = known.table("stencil.bandwidth", "B/s")[self.dims]
-        latencies = known.table("stencil.latency", "s")
         each = min(gpu["multiprocessors"] for gpu in load_core().gpus())
 
         def seconds(count: int) -> float:
             # In three dimensions the engine keeps values in registers wherever they fit.
             in_registers = self.seconds_in_registers_3d(count, each)
-            latency = interpolated(latencies, count)
+            latency = known.at("stencil.latency", "s", count)
             if in_registers > 0.0:
-                return in_registers + latency - latencies[1]
+                return in_registers + latency - known.at("stencil.latency", "s", 1)
             # Each value counts as read and written once, whatever the caches save.
             moved = 2 * self.value_bytes * self.points / count
             return moved / rate + latency

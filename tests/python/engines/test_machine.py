@@ -53,6 +53,18 @@ def test_numbers_and_tables_are_read_with_their_units(tmp_path: Path) -> None:
     assert table.table("a", "s") == {1: 2.0, 8: 4.5}
 
 
+@pytest.mark.parametrize(("place", "value"), [(0, 2.0), (1, 2.0), (3, 3.0), (5, 4.0), (9, 4.0)])
+def test_tables_are_read_on_their_lines_and_go_on_as_they_end(
+    tmp_path: Path, place: float, value: float
+) -> None:
+    found = load(file_of(tmp_path / "t.json", value={"1": 2, "5": 4}))
+    assert found.at("a", "s", place) == value
+
+
+def test_a_number_is_the_same_at_all_places(tmp_path: Path) -> None:
+    assert load(file_of(tmp_path / "m.json")).at("a", "s", 7) == 2.0
+
+
 @pytest.mark.parametrize(
     ("entry", "table", "message"),
     [
