@@ -143,7 +143,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "engines.nvshmem": {"distributed", "engines"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
     | {"engines.nvshmem"},
-    "stencil": {"distributed", "engines", "engines.nvshmem", "machine"},
+    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},

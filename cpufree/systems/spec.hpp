@@ -10,6 +10,7 @@
 #include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/solvers/method.hpp"
 #include "cpufree/systems/distributed/team.hpp"
+#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -74,6 +75,8 @@ struct SystemSpec {
   // On GPUs: the solve that is expected first, of which method and preconditioner count. Its
   // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
   SolveSpec first = {};
+
+  Machine machine = {};  // by whose numbers GPUs lay the matrix out
 
   // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: as it is.

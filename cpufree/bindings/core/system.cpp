@@ -51,7 +51,8 @@ std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& 
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads",
+  require_known(tuning, {"machine",
+                         "threads",
                          "halo",
                          "residency",
                          "ring",
@@ -77,6 +78,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.pes = pes;
   spec.blocks = blocks;
   spec.gpus = gpus;
+  spec.machine = machine_of(tuning);
   spec.threads = option(tuning, "threads", spec.threads);
   spec.halo = option(tuning, "halo", spec.halo);
   spec.compress = option(tuning, "compress", spec.compress);

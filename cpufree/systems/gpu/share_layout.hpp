@@ -162,6 +162,7 @@ struct Wanted {
   bool passing = false;
   std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
   double matrix_bytes = 0.0, vector_bytes = 0.0;  // of a PE, of one of its vectors
+  double cached_bytes = Machine{}.solver_cached_bytes;
 };
 
 // Whether matrix and operands, too, stay on chip.

@@ -6,7 +6,6 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
-#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 
@@ -24,14 +23,16 @@ Wanted wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpe
   Wanted wanted = wanted_by(spec, sizeof(T));
   const double bytes = facts.bytes_of_pe;
   const int keep = place.spec.keep, ring = place.spec.ring;
+  const Machine& machine = place.spec.machine;
   wanted.warps = facts.threads / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes;
-  const bool far = bytes > machine::kSolverCachedBytes;
+  wanted.cached_bytes = machine.solver_cached_bytes;
+  const bool far = bytes > machine.solver_cached_bytes;
   wanted.passing = far || keep >= 0;
   if (keep >= 0)
     wanted.kept = keep;
-  else if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
+  else if (far || (facts.lanes_share_rows && bytes > machine.solver_least_kept_of))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine.solver_kept_bytes / bytes);
   wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
   const bool coded = std::ranges::any_of(
       facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });

@@ -12,7 +12,6 @@
 #include "cpufree/systems/gpu/engine.hpp"
 #include "cpufree/systems/gpu/kernels/layout.hpp"
 #include "cpufree/systems/gpu/kernels/table.hpp"
-#include "cpufree/systems/machine.hpp"
 #include "cpufree/systems/setup.hpp"
 
 namespace cpufree {
@@ -47,7 +46,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
                        kVectors * static_cast<double>(matrix.n) * sizeof(T);
   const int blocks = multiprocessors_of_pe(place.devices);
   const bool small = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz()) &&
-                     bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+                     bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
@@ -56,7 +55,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   return {.kinds = kinds,
           .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
           .devices = place.devices,
-          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
+          .streams = !light && slices > place.spec.machine.solver_cached_bytes * place.own.all};
 }
 
 // What an update makes anew.

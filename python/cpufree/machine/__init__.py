@@ -26,6 +26,8 @@ from cpufree.machine.files import Field, Quantity
 
 DEFAULT = "h200"
 """The machine whose numbers hold where nobody has measured."""
+PLANNED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least_kept", "stencil.")
+"""Beginnings of the names of numbers that planners in C++ go by."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,15 @@ def possible() -> list[Machine]:
         return [load(said)]
     own = sorted(env.machine_folder().glob("*.json"))
     return [load(str(file)) for file in own] or [load(name) for name in files.names("choices")]
+
+
+def planner_numbers(known: Machine) -> dict[str, float]:
+    """Return the numbers that planners in C++ go by (`tools/machine_header.py`)."""
+    return {
+        name: one.value
+        for name, one in known.entries.items()
+        if name.startswith(PLANNED) and one.table is None
+    }
 
 
 def parse(top: Field, origin: str = "") -> Machine:
