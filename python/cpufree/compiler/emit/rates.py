@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from cpufree.machine import Machine, of_gpu
 
 
+ARRAYS = 3
+"""That a sweep over memory reads and writes, about."""
+
+
 @dataclass(frozen=True)
 class Rates:
     """Of one GPU of some. Times are in microseconds, sizes in bytes, rates in a microsecond.
@@ -52,7 +56,7 @@ class Rates:
             rate("clock", "1/s"),
             there.number("gpu.cache_bytes", "B"),
             rate("cache_rate"),
-            rate("memory_rate"),
+            1e-6 * there.at("loop.memory_rate", "B/s", ARRAYS),
             *map(seconds, ("exchange", "field", "group", "barrier", "round")),
         )
 
