@@ -25,7 +25,7 @@ from cpufree.machine import Machine, of_gpu
 from tools.results.records import FOLDER, ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
-import gpu_program_cases as cases  # noqa: E402
+import gpu_program_cases as cases
 
 RECORDS = ("programs-2x-2026-11-26-later", "programs-4x-2026-11-26")
 NESTED = ("cavity_flow",)

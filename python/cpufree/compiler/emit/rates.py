@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from cpufree.machine import Machine, of_gpu
 
-
 ARRAYS = 3
 """That a sweep over memory reads and writes, about."""
 
