@@ -1,4 +1,4 @@
-"""Write cpufree/systems/machine.hpp out of the description of a machine, or check it.
+"""Write cpufree/base/machine.hpp out of the description of a machine, or check it.
 
 Usage: python tools/machine_header.py --write|--check. The header has the names of the numbers that
 planners in C++ get of a machine file, and those of python/cpufree/machine/h200.json as defaults.
@@ -14,7 +14,7 @@ from pathlib import Path
 from cpufree.machine import DEFAULT, Machine, load, planner_numbers
 from cpufree.machine.files import Quantity
 
-HEADER = Path(__file__).parents[1] / "cpufree/systems/machine.hpp"
+HEADER = Path(__file__).parents[1] / "cpufree/base/machine.hpp"
 HEAD = """\
 // What planners know of the machine. Made from python/cpufree/machine/{name}.json, which says
 // where each number comes from, by python tools/machine_header.py --write.

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/machine.hpp"
+#include "cpufree/base/machine.hpp"
 
 namespace cpufree {
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/machine.hpp"
 #include "cpufree/stencils/host/divisions.hpp"
 #include "cpufree/stencils/host/warp_plan.hpp"
 

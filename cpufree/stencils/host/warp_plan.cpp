@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/machine.hpp"
 #include "cpufree/stencils/host/divisions.hpp"
 #include "cpufree/stencils/time_tile_shape.hpp"
 

@@ -25,7 +25,7 @@ from cpufree.machine import files
 from cpufree.machine.files import Field, Quantity
 
 DEFAULT = "h200"
-"""The machine whose numbers hold where nobody has measured."""
+"""The machine whose numbers hold where there are no measurements."""
 PLANNED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least_kept", "stencil.")
 """Beginnings of the names of numbers that planners in C++ go by."""
 

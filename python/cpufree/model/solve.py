@@ -160,8 +160,8 @@ def solve_seconds(
 def sum_seconds(values: int, pes: int, machine: Machine) -> float:
     """Return the time of an all-reduce of all blocks of all PEs, with the result in each block.
 
-    Beyond 8 GPUs, which nobody has measured, it grows as the logarithm of their number does from 4
-    to 8.
+    Beyond 8 GPUs, which were not measured, it grows as the logarithm of their number does from 4 to
+    8.
     """
     found = machine.at("sum.one_gpu" if pes == 1 else "sum.two_gpus", "s", values)
     if pes <= 2:

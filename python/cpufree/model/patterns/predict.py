@@ -2,10 +2,11 @@
 
 A PE sends one message after the other. Each begins when the one before leaves room: that is what
 one more message of a window adds, the longer one of overhead and gap. It arrives when a single
-message would, and what arrives together is taken one after the other: on GPUs, where nobody reads
-the values, for the receiver's overhead each. A block that moves tiles for another one passes them
-on by a message to its own PE. What a round takes without messages is measured by itself, and by how
-much PEs differ in that. Nothing else: no contention of links or memory, and no noise.
+message would, and what arrives together is taken one after the other: on GPUs, where no
+processor reads the values, for the receiver's overhead each. A block that moves tiles for another
+one passes them on by a message to its own PE. What a round takes without messages is
+measured by itself, and by how much PEs differ in that. Nothing else: no contention of links
+or memory, and no noise.
 """
 
 from __future__ import annotations
@@ -98,11 +99,11 @@ def _overlapped(steps: Sequence[Sequence[float]], compute: float, passed: Messag
 
 
 def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
-    """Return the same for puts: tiles come when whoever has them has sent them.
+    """Return the same for puts: tiles come when their owner has sent them.
 
-    Whoever computes faster than the others waits for them. On a core a PE is the faster one in all
-    steps, and waits for as much in all as the others take longer. On a GPU a step takes as long as
-    its tiles lie far away in memory, which differs from step to step: times of steps add up like
+    A PE that computes faster than the others waits for them. On a core a PE is the faster one in
+    all steps, and waits for as much in all as the others take longer. On a GPU a step takes as long
+    as its tiles lie far away in memory, which differs from step to step: times of steps add up like
     random numbers, so that what PEs take in all differs by the root of the steps as much as what
     they take for one, and there is such a wait in each step.
     """
