@@ -131,6 +131,11 @@ def possible() -> list[Machine]:
     return [load(str(file)) for file in own] or [load(name) for name in files.names("choices")]
 
 
+def least(name: str) -> int:
+    """Return a count before GPUs are looked at: the least of all machines that this may be."""
+    return int(min(one.number(name, "1") for one in possible()))
+
+
 def planner_numbers(known: Machine) -> dict[str, float]:
     """Return the numbers that planners in C++ go by (`tools/machine_header.py`)."""
     return {

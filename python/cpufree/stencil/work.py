@@ -16,9 +16,6 @@ from cpufree.env import Env
 from cpufree.extension import load_core
 from cpufree.model.stencils import facts_of, stencil_seconds
 
-LEAST_UPDATES = int(machine.load().number("setup.least_updates", "1"))
-"""From which on "auto" takes GPUs: below, cores are done before a GPU has been set up."""
-
 GRID = Kind("grid", array="u0", arrays="values", done="done")
 
 
@@ -49,7 +46,7 @@ class GridWork(Work):
 
     def too_small(self) -> str:
         """Return why a GPU does not pay, "" where one may."""
-        return too_few(self.updates, "update", LEAST_UPDATES)
+        return too_few(self.updates, "update", machine.least("setup.least_updates"))
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs for which no other number saves much of an iteration."""

@@ -17,10 +17,10 @@ from cpufree.engines.place import named_engine, place
 from cpufree.engines.placement import Placement
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
-from cpufree.machine import files
+from cpufree.machine import files, least
 from cpufree.model.stencils import facts_of
 from cpufree.stencil import jacobi
-from cpufree.stencil.work import GRID, LEAST_UPDATES, GridWork
+from cpufree.stencil.work import GRID, GridWork
 
 
 def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
@@ -29,6 +29,7 @@ def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
 
 
 LARGE = work(8192, 8192, updates=8192**2 * 100)
+LEAST_UPDATES = least("setup.least_updates")
 SMALL = work(256, 256, updates=LEAST_UPDATES - 1)
 
 
