@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, WayRecord
 from cpufree.model.fit import medians
-from cpufree.model.patterns.validate import PatternCheck, check_patterns
+from cpufree.model.patterns.validate import BesideMeasured, PatternCheck, check_patterns
 from cpufree.model.samples import Samples
 from cpufree.model.use import by_equation, pipelined, single
 
@@ -27,7 +27,7 @@ LARGEST_ERROR_ABOVE = 0.25
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(BesideMeasured):
     """Predicted against measured, at sizes held out."""
 
     way: str
@@ -39,18 +39,6 @@ class Check:
     limit: float = LARGEST_ERROR
     least_r2: float | None = LEAST_R2
     """None: R² is none of the limits."""
-
-    @property
-    def error(self) -> float:
-        """The median of the relative errors."""
-        return float(np.median(np.abs(self.predicted / self.measured - 1.0)))
-
-    @property
-    def r2(self) -> float:
-        """The coefficient of determination of the logarithms."""
-        logs, residuals = np.log(self.measured), np.log(self.predicted / self.measured)
-        total = float(np.sum((logs - logs.mean()) ** 2))
-        return 1.0 - float(np.sum(residuals**2)) / total if total > 0 else 0.0
 
     @property
     def passed(self) -> bool:
