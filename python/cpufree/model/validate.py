@@ -14,7 +14,7 @@ from cpufree.machine.communication import Communication, WayRecord
 from cpufree.model.fit import medians
 from cpufree.model.patterns.validate import BesideMeasured, PatternCheck, check_patterns
 from cpufree.model.samples import Samples
-from cpufree.model.use import by_equation, pipelined, single
+from cpufree.model.use import by_equation, pipelined, predict, single
 
 Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
@@ -39,6 +39,8 @@ class Check(BesideMeasured):
     limit: float = LARGEST_ERROR
     least_r2: float | None = LEAST_R2
     """None: R² is none of the limits."""
+    inside: int | None = None
+    """How many measured times lie in the 95 % interval of a prediction; None: it has none."""
 
     @property
     def passed(self) -> bool:
@@ -98,11 +100,21 @@ class Validation:
         }
 
     @property
+    def coverage(self) -> float | None:
+        """The share of measured times that lie in 95 % intervals; None: there are no intervals."""
+        known = [one for one in self.checks if one.inside is not None]
+        if not known:
+            return None
+        return sum(one.inside or 0 for one in known) / sum(len(one.sizes) for one in known)
+
+    @property
     def told(self) -> str:
-        """How many of each group have passed, in words."""
-        return ", ".join(
-            f"{sum(group)} of {len(group)} {name}" for name, group in self.groups.items() if group
-        )
+        """How many of each group have passed, in words, and what intervals have."""
+        groups = self.groups.items()
+        found = [f"{sum(group)} of {len(group)} {name}" for name, group in groups if group]
+        if self.coverage is not None:
+            found.append(f"95 % intervals have {self.coverage:.0%} of the times")
+        return ", ".join(found)
 
 
 def validate(found: Communication, samples: Samples) -> Validation:
@@ -131,7 +143,13 @@ def validate(found: Communication, samples: Samples) -> Validation:
                     f"{samples.origin}: way {way}, mode {mode}: {len(there.sizes)} sizes are held "
                     f"out, and validation needs {LEAST_SIZES}: measure more sizes"
                 )
-            checks.append(Check(way, kind, there.sizes, there.seconds, predicted))
+            told = predict(found, way, there.sizes, kind == "pipelined")
+            inside = None
+            if told.low is not None and told.high is not None:
+                those = (told.low <= there.seconds) & (there.seconds <= told.high)
+                inside = int(np.count_nonzero(those))
+            one = Check(way, kind, there.sizes, there.seconds, predicted, inside=inside)
+            checks.append(one)
     if not checks:
         raise InvalidInputError(f"{samples.origin}: no size of a known way is held out")
     pairs = itertools.combinations(ways, 2)
