@@ -283,7 +283,7 @@ constexpr std::int32_t kLongVectors = 2048;
 bool prefetch_pays(const Residency& kept, const OnChipRequest& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
-         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > machine::kSolverCachedBytes;
+         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > wanted.cached_bytes;
 }
 
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.

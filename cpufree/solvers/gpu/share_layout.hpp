@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpufree/base/machine.hpp"
 #include "cpufree/base/pages.hpp"
 #include "cpufree/formats/warp_slices_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
@@ -162,6 +163,7 @@ struct OnChipRequest {
   bool passing = false;
   std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
   double matrix_bytes = 0.0, vector_bytes = 0.0;  // of a PE, of one of its vectors
+  double cached_bytes = Machine{}.solver_cached_bytes;
 };
 
 // Whether matrix and operands, too, stay on chip.

@@ -25,12 +25,14 @@ OnChipRequest wanted_of(const GpuPlace& place, const LayoutFacts& facts, const S
   OnChipRequest wanted = wanted_by(spec, sizeof(T));
   const double bytes = facts.bytes_of_pe;
   const int ring = place.spec.ring;
+  const Machine& machine = place.spec.machine;
   wanted.warps = facts.threads / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes;
-  const bool far = bytes > machine::kSolverCachedBytes;
+  wanted.cached_bytes = machine.solver_cached_bytes;
+  const bool far = bytes > machine.solver_cached_bytes;
   wanted.passing = far;
-  if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
+  if (far || (facts.lanes_share_rows && bytes > machine.solver_least_kept_of))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine.solver_kept_bytes / bytes);
   wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
   const bool coded = std::ranges::any_of(
       facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });

@@ -51,7 +51,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bo
   const int blocks = multiprocessors_of_pe(place.devices);
   const bool halos =
       !by_gpus && place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
-  const bool small = halos && bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+  const bool small = halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = coded ? kCodedValues : kPlainValues;
   if (runs) kinds |= kRuns;
@@ -62,7 +62,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bo
   return {.kinds = kinds,
           .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
           .devices = place.devices,
-          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
+          .streams = !light && slices > place.spec.machine.solver_cached_bytes * place.own.all};
 }
 
 // What an update makes anew.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/base/machine.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
@@ -66,6 +67,8 @@ struct SystemSpec {
   // On GPUs: the solve that is expected first, of which method and preconditioner count. Its
   // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
   SolveSpec first = {};
+
+  Machine machine = {};  // by whose numbers GPUs lay the matrix out
 
   // Treats every `node_size` consecutive PEs as a machine of their own, whose memory loads and
   // stores of other PEs do not reach. 0: nodes as they are.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,15 +37,6 @@ class Size:
     def moved(self) -> float:
         """Bytes that an iteration of a solver reads and writes, at about 12 passes over vectors."""
         return (self.value_bytes + 4) * self.nnz + (12 * self.value_bytes + 4) * self.rows
-
-
-def interpolated(table: Mapping[int, float], gpus: int) -> float:
-    """Return a value for so many GPUs: on the line through the nearest two of a table."""
-    counts = sorted(table)
-    above = min(max(bisect_left(counts, gpus), 1), len(counts) - 1)
-    low, high = counts[above - 1], counts[above]
-    slope = (table[high] - table[low]) / (high - low)
-    return table[low] + slope * (gpus - low)
 
 
 def fits(size: Size, gpus: int, free: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import Size, candidates, interpolated
+from cpufree.engines.gpu_choice import Size, candidates
 from cpufree.machine import Machine
 from cpufree.partition.cost import Gain, Spread
 from cpufree.text import counted, time_text
@@ -54,8 +54,8 @@ def cpu_seconds(size: Size, blocks: int, expected: Expected, known: Machine) -> 
 
 def start_seconds(gpus: int, idle: int, known: Machine) -> float:
     """Return how long it takes to start CUDA on `idle` GPUs, and to set a system up on `gpus`."""
-    start = interpolated(known.table("setup.context", "s"), idle) if idle else 0.0
-    return start + interpolated(known.table("setup.gpu", "s"), gpus)
+    start = known.at("setup.context", "s", idle) if idle else 0.0
+    return start + known.at("setup.gpu", "s", gpus)
 
 
 def choose_place(

@@ -17,6 +17,7 @@ from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, says_what_compiles
 from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
+from cpufree.machine import least
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.solvers import agreement
 from cpufree.solvers.layout import Layout, lay_out, relaid
@@ -24,7 +25,7 @@ from cpufree.solvers.nullspace import NullSpace, singular_note
 from cpufree.solvers.preparation import Prepared, prepare_values
 from cpufree.solvers.setup import lay_out_matrix, set_up
 from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
-from cpufree.solvers.work import LEAST_NONZEROS, SYSTEM
+from cpufree.solvers.work import SYSTEM
 from cpufree.text import counted
 
 REUSE = ("auto", "pattern", "none")
@@ -214,7 +215,10 @@ class MatrixOnPes:
             prepared is not None
             and self._context.named == "auto"
             and layout.engine == "cpu_threads"
-            and (prepared.pattern.nnz < LEAST_NONZEROS or layout.placement.expected is not None)
+            and (
+                prepared.pattern.nnz < least("setup.least_nonzeros")
+                or layout.placement.expected is not None
+            )
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None

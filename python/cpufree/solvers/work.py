@@ -16,9 +16,6 @@ from cpufree.env import Env
 from cpufree.extension import load_core
 from cpufree.text import counted, time_text
 
-LEAST_NONZEROS = int(machine.load().number("setup.least_nonzeros", "1"))
-"""From which on "auto" takes GPUs: below, a solve is over before a GPU has been set up."""
-
 SYSTEM = Kind("system", array="b", arrays="vectors", done="solved", in_nodes=True)
 
 
@@ -39,7 +36,7 @@ class SystemWork(Work):
 
     def too_small(self) -> str:
         """Return why a GPU does not pay, "" where one may."""
-        return too_few(self.size.nnz, "nonzero", LEAST_NONZEROS)
+        return too_few(self.size.nnz, "nonzero", machine.least("setup.least_nonzeros"))
 
     def sooner_on_cpu(self, blocks: int) -> Chosen | None:
         """Return the CPU, if it has the answer before CUDA could have started; None: it may not.

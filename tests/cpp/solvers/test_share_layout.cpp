@@ -312,14 +312,14 @@ TEST(all_blocks_keep_what_all_have_room_for) {
 TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
   const std::vector<ShareSize> shares{{4000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
   OnChipRequest wanted{4, false, 8};
-  wanted.matrix_bytes = machine::kSolverCachedBytes - 30e6, wanted.vector_bytes = 11e6;
+  wanted.matrix_bytes = Machine{}.solver_cached_bytes - 30e6, wanted.vector_bytes = 11e6;
   const auto prefetch = [&](std::size_t limit) {
     return choose_residency(shares, wanted, limit, -1).residency.prefetch;
   };
   CHECK(prefetch(70'000));    // two vectors and p are not on chip
   CHECK(!prefetch(130'000));  // p alone is not: the L2 cache has it, and most of the matrix
   CHECK(!prefetch(200'000));  // all are
-  wanted.matrix_bytes = 2 * machine::kSolverCachedBytes;
+  wanted.matrix_bytes = 2 * Machine{}.solver_cached_bytes;
   CHECK(prefetch(130'000));
   CHECK(!prefetch(200'000));
   CHECK(prefetch(1000));  // none of them is on chip
@@ -328,7 +328,7 @@ TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
 TEST(vectors_of_few_rounds_are_not_fetched_ahead) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
   OnChipRequest wanted{4, false, 8};
-  wanted.matrix_bytes = 2 * machine::kSolverCachedBytes, wanted.vector_bytes = 11e6;
+  wanted.matrix_bytes = 2 * Machine{}.solver_cached_bytes, wanted.vector_bytes = 11e6;
   CHECK(!choose_residency(shares, wanted, 1000, -1).residency.prefetch);
 }
 

@@ -102,8 +102,8 @@ class FormatChoice {
     if (spec_.lanes_log2 < 0 && !should_share_rows(alone)) return {std::move(layouts)};
     const std::int64_t bytes_of_pe = bytes_of<T>(alone) / place_.own.all;
     if (spec_.lanes_log2 < 0 && bytes_of_pe < kWorthRings) return {std::move(layouts)};
-    const bool any =
-        spec_.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= machine::kSolverCachedBytes;
+    const bool any = spec_.lanes_log2 > 0 ||
+                     static_cast<double>(bytes_of_pe) <= spec_.machine.solver_cached_bytes;
     for (const std::int32_t lanes : {2, 3}) {
       options.lanes_log2 = spec_.lanes_log2 > 0 ? spec_.lanes_log2 : lanes;
       auto shared = lay_out_(options);
