@@ -175,7 +175,8 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines": set(),
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
-    "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
+    "amg": {"solvers"},
+    "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "triggered"},
 }
 # How much host code of the extension may see the port of kernels, the most costly header there is
