@@ -41,6 +41,14 @@ void scale_vectors(NearNullSpace& near, const std::vector<double>& s) {
     for (std::size_t m = 0; m < modes; ++m) near.vectors[i * modes + m] /= s[i];
 }
 
+// The first vector, which the filtered matrix keeps.
+PageVector<double> first_of(const NearNullSpace& near) {
+  if (near.modes == 1) return near.vectors;
+  PageVector<double> first(near.vectors.size() / at(near.modes));
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = near.vectors[i * at(near.modes)];
+  return first;
+}
+
 bool several(const std::vector<std::int32_t>& owner) {
   return std::ranges::adjacent_find(owner, std::ranges::not_equal_to()) != owner.end();
 }
@@ -154,7 +162,7 @@ class Setup {
       return smoothed_prolongator(blocks_.view(), made.aggregates,
                                   blocks_of(t, rows_, blocks_.height), near_.modes, fine().lambda,
                                   nullptr, {});
-    const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
+    const auto diagonal = filtered_diagonal(a, first_of(near_), made.strong);
     // Without weak entries the filtered matrix is the matrix.
     const double filtered =
         made.strong.has_weak() ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;

@@ -121,17 +121,16 @@ TEST(unknowns_of_a_node_are_of_one_aggregate) {
   CHECK_EQ(h.levels[1].matrix.rows(), 3 * h.coarsenings[0].aggregates.count);
 }
 
-TEST(levels_of_several_vectors_are_those_of_the_reference) {
-  const auto a = pairs(12);
-  auto near = three_vectors(144);
-  for (std::size_t i = 0; i < near.vectors.size() / 2; i += 3)  // dependent in some aggregates
-    near.vectors[i + 2] = 3.0 * near.vectors[i + 1];
+// Levels beside those of the reference, from the aggregates that have been found.
+void check_levels(const Matrix<double>& a, const NearNullSpace& near,
+                  std::vector<std::int32_t> node) {
   const auto h = multigrid::make_hierarchy(a.view(), halves(a.n()), {}, kDeep, &near);
   CHECK(h.levels.size() > 2);
-  std::vector<reference::Vec> vectors(3, reference::Vec(at(a.n())));
+  const std::size_t modes = at(near.modes);
+  std::vector<reference::Vec> vectors(modes, reference::Vec(at(a.n())));
   for (std::size_t i = 0; i < vectors[0].size(); ++i)
-    for (std::size_t m = 0; m < 3; ++m) vectors[m][i] = near.vectors[3 * i + m] / h.scale[i];
-  std::vector<std::int32_t> node = near.node;
+    for (std::size_t m = 0; m < modes; ++m)
+      vectors[m][i] = near.vectors[modes * i + m] / h.scale[i];
   for (std::size_t l = 0; l + 1 < h.levels.size(); ++l) {
     const auto& aggregates = h.coarsenings[l].aggregates;
     std::vector<int> of_row;
@@ -152,6 +151,25 @@ TEST(levels_of_several_vectors_are_those_of_the_reference) {
     for (std::size_t i = 0; i < t.size(); ++i)
       for (const auto& [c, value] : t[i]) node[c] = of_row[i];
   }
+}
+
+TEST(levels_of_several_unknowns_a_node_are_those_of_the_reference) {
+  auto near = three_vectors(144);
+  for (std::size_t i = 0; i < near.vectors.size() / 2; i += 3)  // dependent in some aggregates
+    near.vectors[i + 2] = 3.0 * near.vectors[i + 1];
+  check_levels(pairs(12), near, near.node);
+}
+
+TEST(levels_of_several_vectors_of_single_rows_are_those_of_the_reference) {
+  NearNullSpace near;
+  near.modes = 2;
+  std::vector<std::int32_t> node;
+  for (std::int32_t i = 0; i < 18 * 15; ++i) {
+    node.push_back(i);
+    near.vectors.push_back(1.0);
+    near.vectors.push_back(std::sin(0.1 * i));
+  }
+  check_levels(grid2d(18, 15), near, node);
 }
 
 TEST(with_the_same_values_a_hierarchy_is_made_again_to_the_bit) {
