@@ -149,7 +149,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "engines.nvshmem": {"distributed", "engines"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
     | {"engines.nvshmem"},
-    "stencil": {"distributed", "engines", "engines.nvshmem", "machine"},
+    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
@@ -167,7 +167,8 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines": set(),
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
-    "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
+    "amg": {"solvers"},
+    "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.

@@ -26,25 +26,28 @@ class Strength {
   Strength() = default;
   Strength(const SparseMatrix& a, double theta);
 
+  // Whether there are entries beside the diagonal that are not strong.
+  bool has_weak() const { return weak_; }
+
   // Entry k of a, in this row.
-  bool operator()(const SparseMatrix& a, std::int32_t row, std::int64_t k) const {
+  template <class A>
+  bool operator()(const A& a, std::int32_t row, std::int64_t k) const {
     const std::int64_t bit = k - a.begin(row);
     return (bits_[place(a, row) + at(bit / 8)] >> (bit % 8) & 1) != 0;
   }
 
  private:
   // Where the bits of a row begin: rows have bytes of their own.
-  static std::size_t place(const SparseMatrix& a, std::int32_t row) {
+  template <class A>
+  static std::size_t place(const A& a, std::int32_t row) {
     return at(a.begin(row) / 8 + row);
   }
   PageVector<std::uint8_t> bits_;
+  bool weak_ = false;
 };
 
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
                          const Strength& strong);
-
-// Whether there are entries beside the diagonal that are not strong.
-bool has_weak(const SparseMatrix& a, const Strength& strong);
 
 // The filtered matrix F (Vanek, Mandel & Brezina 1996): strong entries as they are, and a diagonal
 // that weak ones are added to, so that F `constant` = A `constant`. That diagonal is no less than

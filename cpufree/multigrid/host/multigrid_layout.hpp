@@ -18,11 +18,10 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors);
 multigrid::Options multigrid_options(const FactorSpec& factors, std::int32_t gathered);
 
 // That of a matrix whose plan has all PEs; every process makes the same. `owner` becomes the PE of
-// each row. `near`: null where constants are the near-null space.
+// each row. Throws Unsupported where `factors` have prolongators and there are several PEs.
 template <class T>
 multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                                  const multigrid::Options& options,
-                                  const multigrid::NearNullSpace* near,
+                                  const multigrid::Options& options, const FactorSpec& factors,
                                   std::vector<std::int32_t>& owner);
 
 // Without the bytes.

@@ -104,7 +104,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (spec.factors.multigrid()) {
     std::vector<std::int32_t> owner;
     hierarchy = hierarchy_of(matrix, plan, multigrid_options(spec.factors, kGathered),
-                             spec.factors.near.get(), owner);
+                             spec.factors, owner);
     timer_.lap("multigrid");
   }
   keep_own(plan, place_.own);

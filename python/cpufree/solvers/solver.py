@@ -35,6 +35,7 @@ from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import ExpectedCall, Workload
+from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
@@ -110,7 +111,7 @@ class Solver:
         partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
-        pc: Preconditioner = "jacobi",
+        pc: Preconditioner | Levels = "jacobi",
         pc_level: int = 1,
         pc_block: Count = "auto",
         nullspace: NullSpaceLike = None,
@@ -126,7 +127,7 @@ class Solver:
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = ExclusiveLock("this Solver")
         options = SetupOptions(
-            asked, partition, reorder, check, dtype, call, partition_cache, nullspace, pc
+            asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
         )
         self._matrix = MatrixOnPes(A, options)
 
@@ -279,7 +280,7 @@ class Solver:
         atol: float = 0.0,
         maxiter: int | None = None,
         method: Method = "auto",
-        pc: Preconditioner | None = None,
+        pc: Preconditioner | Levels | None = None,
         time_limit: float | None = None,
         wait_limit: float | None = None,
         progress: ProgressLike = None,
