@@ -8,6 +8,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/systems/gpu/compiled/kernel_source.hpp"
 #include "cpufree/systems/gpu/compiled/stencil_source.hpp"
@@ -191,6 +192,11 @@ TEST(kernels_that_lay_a_matrix_out_compile) {
 #define CPUFREE_IS_THERE(K) CHECK(holds(code, #K));
     CPUFREE_LAYOUT_KERNELS(CPUFREE_IS_THERE)
   }
+}
+
+TEST(kernels_that_make_hierarchies_compile) {
+  const std::string code = compile(hierarchy_source(), true);
+  CPUFREE_MULTIGRID_KERNELS(CPUFREE_IS_THERE)
 }
 
 TEST(optimised_code_is_other_code) {
