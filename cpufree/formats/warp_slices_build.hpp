@@ -33,7 +33,11 @@ struct ShareSource {
     return local.row_ptr[static_cast<std::size_t>(row)];
   }
   T value(std::int64_t entry) const { return local.val[static_cast<std::size_t>(entry)]; }
-  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
+  // What padding of a row without entries reads. Rows may be more than columns.
+  std::int32_t name(std::int32_t row) const {
+    if (columns != nullptr) return (*columns)(row);
+    return row < local.rows() ? row : 0;
+  }
 };
 
 // The shape of one block's share. Units and tails count from the share's first.

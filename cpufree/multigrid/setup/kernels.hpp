@@ -31,6 +31,10 @@
   X(SpreadColumns)                   \
   X(PlaceRows)                       \
   X(PlaceRowsInSingle)               \
+  X(InvertList)                      \
+  X(OrderByLength)                   \
+  X(ScaleNamedRows)                  \
+  X(PlaceScale)                      \
   X(LengthsOf)                       \
   X(ScaleColumns)                    \
   X(ScaleEachRow)                    \

@@ -1,6 +1,7 @@
 // Kernels that make a hierarchy on a GPU: transposes, and rows in other places and numbers.
 #pragma once
 
+#include "cpufree/formats/layout/slices.hpp"
 #include "cpufree/multigrid/setup/products.hpp"
 
 namespace cpufree::multigrid::setup {
@@ -70,6 +71,92 @@ struct PlaceRowsAs {
 };
 struct PlaceRows : PlaceRowsAs<double> {};
 struct PlaceRowsInSingle : PlaceRowsAs<float> {};
+
+// The numbers of places that a list has rows at.
+struct InvertList {
+  const std::int32_t* list = nullptr;
+  std::int64_t count = 0;
+  std::int32_t* number = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t i) { number[list[i]] = static_cast<std::int32_t>(i); });
+  }
+};
+
+// Rows of a level, the long ones of each window first, as multigrid_layout.cpp says: entries of the
+// matrix and of the restriction count.
+struct OrderByLength {
+  std::int64_t rows = 0;
+  std::int64_t window = 1;
+  const std::int64_t* ptr = nullptr;
+  const std::int64_t* restriction = nullptr;
+  std::int32_t* list = nullptr;
+  std::int32_t* number = nullptr;
+
+  CPUFREE_KERNEL_FN std::int64_t length(std::int64_t row) const {
+    return ptr[row + 1] - ptr[row] + restriction[row + 1] - restriction[row];
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, rows, [&](std::int64_t row) {
+      const std::int64_t first = row / window * window, mine = length(row);
+      std::int64_t to = first;
+      for (std::int64_t k = first; k < first + window && k < rows; ++k) {
+        const std::int64_t other = length(k);
+        to += other > mine || (other == mine && k < row) ? 1 : 0;
+      }
+      list[to] = static_cast<std::int32_t>(row);
+      number[row] = static_cast<std::int32_t>(to);
+    });
+  }
+};
+
+// A scaled to a diagonal of ones, rows as they lie in a PE. `name`: their numbers in A, of which
+// the scale is; null: they have these.
+struct ScaleNamedRows {
+  std::int64_t rows = 0;
+  const std::int64_t* ptr = nullptr;
+  const std::int32_t* col = nullptr;
+  Values val;
+  const std::int32_t* name = nullptr;
+  const double* scale = nullptr;
+  double* to = nullptr;
+
+  CPUFREE_KERNEL_FN double of(std::int64_t row) const {
+    return scale[name == nullptr ? row : name[row]];
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, rows, [&](std::int64_t row) {
+      for (std::int64_t k = ptr[row]; k < ptr[row + 1]; ++k)
+        to[k] = col[k] == row ? 1.0 : val[k] * of(row) * of(col[k]);
+    });
+  }
+};
+
+// The scale of A in the order of a PE's private vectors, 0 in gaps; in one of the two precisions.
+struct PlaceScale {
+  const layout::PrivateRange* ranges = nullptr;
+  int blocks = 1;
+  std::int64_t count = 0;
+  const std::int32_t* name = nullptr;
+  const double* scale = nullptr;
+  double* wide = nullptr;
+  float* narrow = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t place) {
+      const std::int32_t row = layout::private_row(ranges, blocks, place);
+      const double found = row < 0 ? 0.0 : scale[name == nullptr ? row : name[row]];
+      if (wide != nullptr)
+        wide[place] = found;
+      else
+        narrow[place] = static_cast<float>(found);
+    });
+  }
+};
 
 // How long rows of a list are.
 struct LengthsOf {

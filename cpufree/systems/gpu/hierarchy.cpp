@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpufree/multigrid/transfer.hpp"
+#include "cpufree/systems/multigrid_layout.hpp"
 
 namespace cpufree {
 
@@ -13,9 +14,6 @@ namespace {
 
 namespace setup = multigrid::setup;
 using gpu::DeviceArray;
-
-setup::Values values(const double* val) { return {val, nullptr}; }
-setup::Values values(const float* val) { return {nullptr, val}; }
 
 multigrid::SparseMatrix fetched(const MatrixOnGpu& a) {
   multigrid::SparseMatrix made;
@@ -46,7 +44,7 @@ class Setup {
     made.ptr = DeviceArray<std::int64_t>::borrow(a.ptr, at(a.rows) + 1);
     made.col = DeviceArray<std::int32_t>::borrow(a.col, at(a.nonzeros));
     made.val = steps_.array<double>(a.nonzeros);
-    scale(made, values(a.val));
+    scale(made, values_of(a.val));
     h_.scale = std::move(roots_);
   }
 
@@ -150,7 +148,7 @@ class Setup {
     if (!product) return false;
     LevelOnGpu coarse;
     coarse.matrix = *std::move(product);
-    scale(coarse.matrix, values(coarse.matrix.val.data()));
+    scale(coarse.matrix, values_of(coarse.matrix.val.data()));
     steps_.launch(setup::ScaleColumns{p.nonzeros, p.col.data(), p.val.data(), roots_.data()},
                   p.nonzeros);
     steps_.launch(setup::ScaleEachRow{r.view(), roots_.data()}, r.rows);
@@ -178,6 +176,14 @@ class Setup {
 };
 
 }  // namespace
+
+std::vector<LevelReport> report_of(const HierarchyOnGpu& hierarchy) {
+  std::vector<LevelReport> reports;
+  for (const LevelOnGpu& level : hierarchy.levels)
+    reports.push_back({level.matrix.rows, level.matrix.nonzeros, level.prolongator.nonzeros});
+  reports.back().inverted = !hierarchy.inverse.empty();
+  return reports;
+}
 
 multigrid::Hierarchy HierarchyOnGpu::download() const {
   multigrid::Hierarchy made;
@@ -216,6 +222,43 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
   return h;
 }
 
+bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros) {
+  // Below, the host has made it before so many kernels have been started one after the other.
+  constexpr std::int64_t kLeast = 100'000;
+  const SystemSpec& spec = place.spec;
+  return spec.factors.multigrid() && place.team() == nullptr && !spec.factors.near &&
+         (spec.layout > 0 || (spec.layout < 0 && nonzeros >= kLeast));
+}
+
+template <class T>
+std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
+                                                     const CsrView<T>& matrix,
+                                                     const HaloPlan<T>& plan,
+                                                     const multigrid::Options& options) {
+  std::vector<std::int32_t> owner, order;
+  list_rows(plan, owner, order);
+  const std::vector<int> first{place.devices.front()};
+  try {
+    const auto rows =
+        send_rows(GivenCsr<T>::of(matrix), std::vector<std::int64_t>{0, matrix.n}, first);
+    const GpuRows<T>& mine = rows.front();
+    const auto made = make_hierarchy_on_gpu<T>(
+        mine.device(), {mine.rows, mine.nnz, mine.ptr.data(), mine.col.data(), mine.val.data()},
+        owner, order, options);
+    if (made) return made->download();
+  } catch (const OutOfMemory&) {
+  }
+  return std::nullopt;
+}
+
+template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace&,
+                                                              const CsrView<float>&,
+                                                              const HaloPlan<float>&,
+                                                              const multigrid::Options&);
+template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace&,
+                                                              const CsrView<double>&,
+                                                              const HaloPlan<double>&,
+                                                              const multigrid::Options&);
 template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int, const GivenRows<float>&,
                                                              const std::vector<std::int32_t>&,
                                                              const std::vector<std::int32_t>&,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/systems/gpu/devices.hpp"
 #include "cpufree/systems/gpu/setup_steps.hpp"
 
 namespace cpufree {
@@ -28,6 +29,8 @@ struct HierarchyOnGpu {
 
   multigrid::Hierarchy download() const;
 };
+// Without the bytes.
+std::vector<LevelReport> report_of(const HierarchyOnGpu& hierarchy);
 
 // A matrix that lies on a GPU, columns increasing within rows, and may lie there longer than what
 // is made of it.
@@ -46,5 +49,17 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
                                                     const std::vector<std::int32_t>& owner,
                                                     const std::vector<std::int32_t>& order,
                                                     const multigrid::Options& options);
+
+// Whether a GPU is to make the hierarchy of a matrix with so many nonzeros: one process has all of
+// it, and the constant is its near-null space.
+bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros);
+
+// That of a matrix in host memory, by the first GPU, in host memory. None: as above, or it has no
+// room.
+template <class T>
+std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
+                                                     const CsrView<T>& matrix,
+                                                     const HaloPlan<T>& plan,
+                                                     const multigrid::Options& options);
 
 }  // namespace cpufree

@@ -15,8 +15,6 @@ using multigrid::Key;
 // Rounds of a search for an independent set that are queued before the host looks whether rows are
 // left; more than are needed do nothing.
 constexpr int kRounds = 4;
-// Lanes of a team on a GPU: items for each row.
-constexpr std::int64_t kTeam = 32;
 // Rows that a thread sums up, so that few threads add to one sum.
 constexpr std::int64_t kSummed = 8;
 // Most places of a table in far memory, and bytes of all.
@@ -179,12 +177,12 @@ std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, s
   std::int64_t longs = 0;
   const auto run = [&] {
     kernel.count = rows, kernel.list = nullptr, kernel.far = {};
-    launch(kernel, rows * kTeam);
+    launch(kernel, rows * kTeamItems);
     if (kernel.length != nullptr && (longs = one(long_count)) > 0)
       far = far_tables(long_rows, longs, bound, rows);
     if (longs == 0) return;
     kernel.count = longs, kernel.list = long_rows, kernel.far = far;
-    launch(kernel, far.teams * kTeam);
+    launch(kernel, far.teams * kTeamItems);
   };
   run();
   MatrixOnGpu made;
@@ -229,7 +227,7 @@ MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a) {
   sort.ptr = made.ptr.data();
   sort.col = made.col.data();
   sort.val = made.val.data();
-  launch(sort, made.rows * kTeam);
+  launch(sort, made.rows * kTeamItems);
   scratch_.release(mark);
   return made;
 }

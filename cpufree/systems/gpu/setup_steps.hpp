@@ -10,6 +10,12 @@
 
 namespace cpufree {
 
+// Lanes of a team on a GPU: items of a kernel that has a team for each row.
+inline constexpr std::int64_t kTeamItems = 32;
+
+inline multigrid::setup::Values values_of(const double* val) { return {val, nullptr}; }
+inline multigrid::setup::Values values_of(const float* val) { return {nullptr, val}; }
+
 // A matrix in the memory of a GPU.
 struct MatrixOnGpu {
   std::int64_t rows = 0, nonzeros = 0;

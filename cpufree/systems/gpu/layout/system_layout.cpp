@@ -10,6 +10,7 @@
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/systems/distributed/gather.hpp"
 #include "cpufree/systems/distributed/team_peers.hpp"
+#include "cpufree/systems/gpu/hierarchy.hpp"
 #include "cpufree/systems/gpu/kernels/kernel.hpp"
 #include "cpufree/systems/gpu/kernels/layout.hpp"
 
@@ -48,7 +49,9 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   const bool sent = matrix.device != device;
   const bool moved = spec.pes > 1 || spec.cut != 0;  // numbered anew, or sorted by length
   constexpr double kSlices = 1.5;
-  return kSlices + (sent ? 1.0 : 0.0) + (moved ? 1.0 : 0.0);
+  constexpr double kLevels = 5.0;  // products on the way to them included
+  const double levels = spec.factors.multigrid() ? kLevels : 0.0;
+  return kSlices + (sent ? 1.0 : 0.0) + (moved ? 1.0 : 0.0) + levels;
 }
 
 // Whether a device has room for `copies` of so many nonzeros, and for vectors.
@@ -229,8 +232,11 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
   const SystemSpec& spec = place.spec;
   const bool can = place.team() == nullptr && order.empty() && !spec.factors.any() &&
                    !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
-  if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastGpuLayoutNonzeros))
-    return {};
+  const bool wanted =
+      spec.layout > 0 || (spec.layout < 0 && matrix.nnz() >= kLeastGpuLayoutNonzeros);
+  // Where GPUs make levels of several PEs, the host lays these out.
+  const bool with_levels = spec.pes == 1 && gpu_makes_hierarchy(place, matrix.nnz());
+  if (!can || !(spec.factors.multigrid() ? with_levels : wanted)) return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
   if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
   prepare_layout<T>(place.devices);  // before memory is asked for, which starts CUDA
