@@ -92,7 +92,7 @@ void join_strongest(const StrongGraph& graph, const SparseMatrix& a,
     std::int64_t k = a.begin(i);
     each_neighbour(graph, i, [&](std::int32_t j) {
       while (a.col[at(k)] < j) ++k;
-      if (before[at(j)] < 0 || std::abs(a.val[at(k)]) <= most) return;
+      if (before[at(j)] < 0 || !is_stronger(std::abs(a.val[at(k)]), most)) return;
       most = std::abs(a.val[at(k)]);
       root_of[at(i)] = before[at(j)];
     });

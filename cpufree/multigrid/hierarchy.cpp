@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cpufree/multigrid/galerkin.hpp"
+#include "cpufree/multigrid/nodes.hpp"
 #include "cpufree/multigrid/transfer.hpp"
 
 namespace cpufree::multigrid {
@@ -48,6 +50,18 @@ std::vector<std::int32_t> of_nodes(const std::vector<std::int32_t>& of_row, cons
   return result;
 }
 
+// Of `width` values for each aggregate those of its columns.
+std::vector<double> of_columns(const std::vector<double>& values,
+                               const std::vector<std::int32_t>& first, std::int32_t width) {
+  std::vector<double> result;
+  result.reserve(at(first.back()));
+  for (std::size_t c = 0; c + 1 < first.size(); ++c) {
+    const auto from = values.begin() + static_cast<std::int64_t>(c) * width;
+    result.insert(result.end(), from, from + (first[c + 1] - first[c]));
+  }
+  return result;
+}
+
 // The nodes in the sequence of their rows.
 std::vector<std::int32_t> order_of_nodes(std::span<const std::int32_t> order,
                                          const NearNullSpace& near) {
@@ -62,7 +76,14 @@ std::vector<std::int32_t> order_of_nodes(std::span<const std::int32_t> order,
 class Setup {
  public:
   Setup(Hierarchy& h, const Options& options, NearNullSpace near)
-      : h_(h), options_(options), near_(std::move(near)), theta_(options.theta) {}
+      : h_(h), options_(options), near_(std::move(near)), theta_(options.theta) {
+    if (!near_.node.empty()) {
+      rows_ = rows_by_group(near_.node, near_.nodes);
+      blocks_ = blocks_of(fine().matrix, near_.node, rows_);
+    } else if (near_.modes > 1) {
+      rows_ = Groups::of_single_rows(fine().matrix.rows());
+    }
+  }
 
   // Coarsens the last level. Returns why that is not worth while; "": there is another level.
   std::string coarsen(std::span<const std::int32_t> order) {
@@ -103,13 +124,12 @@ class Setup {
     return made;
   }
   Coarsening coarsening_of_nodes(std::span<const std::int32_t> order) {
-    const Groups rows = rows_by_group(near_.node, near_.nodes);
-    const SparseMatrix a = node_matrix(fine().matrix, near_.node, rows);
+    const SparseMatrix a = node_matrix(blocks_);
     const Strength strong(a, theta_);
     // Bricks have 26 neighbours: aggregates of a few nodes, with six columns each, would be many.
     const auto degree = static_cast<std::int32_t>(a.nonzeros() / std::max(1, a.rows()));
     return {{},
-            aggregate(strong_graph(a, of_nodes(owners(), rows), strong), a,
+            aggregate(strong_graph(a, of_nodes(owners(), rows_), strong), a,
                       order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2))};
   }
   Tentative tentative(const Aggregates& of) {
@@ -121,33 +141,39 @@ class Setup {
     return tentative_prolongator(near_, std::move(of_row), of.count);
   }
 
+  BlockMatrix prolongator(const Coarsening& made, const Tentative& t) {
+    const SparseMatrix& a = fine().matrix;
+    fine().lambda = largest_eigenvalue(a);
+    if (!near_.node.empty())
+      return smoothed_prolongator(blocks_.view(), made.aggregates,
+                                  blocks_of(t, rows_, blocks_.height), near_.modes, fine().lambda,
+                                  nullptr, {});
+    const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
+    // Without weak entries the filtered matrix is the matrix.
+    const double filtered =
+        has_weak(a, made.strong) ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
+    return smoothed_prolongator(view_of(a), made.aggregates, t.values, near_.modes, filtered,
+                                &made.strong, diagonal);
+  }
   // False: the product takes more multiplications or has more nonzeros than it may.
   bool add_level(const Coarsening& made, Tentative t, double multiplications, double room) {
-    const SparseMatrix& a = fine().matrix;
-    const bool rows = near_.node.empty();
-    fine().lambda = largest_eigenvalue(a);
-    if (rows) {
-      const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
-      // Without weak entries the filtered matrix is the matrix.
-      const double filtered =
-          has_weak(a, made.strong) ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
-      fine().prolongator = smoothed_prolongator(a, t, filtered, &made.strong, diagonal);
-    } else {
-      fine().prolongator = smoothed_prolongator(a, t, fine().lambda, nullptr, {});
-    }
-    auto product = galerkin_product(a, fine().prolongator, multiplications);
-    if (!product || static_cast<double>(product->nonzeros()) > room) {
-      fine().prolongator = {};
-      return false;
-    }
+    BlockMatrix p = prolongator(made, t);
+    auto product = galerkin_product(near_.node.empty() ? view_of(fine().matrix) : blocks_.view(),
+                                    p.view(), multiplications);
+    if (!product) return false;
+    const auto roots = inverse_roots(*product);
+    scale_both_sides(*product, roots);
+    scale_columns(p, roots);
     Level coarse;
-    coarse.matrix = std::move(*product);
-    const auto roots = inverse_roots(coarse.matrix);
-    scale_both_sides(coarse.matrix, roots);
-    scale_columns(fine().prolongator, roots);
-    near_ = std::move(t.coarse);
-    scale_vectors(near_, roots);
+    Groups below = rows_by_group(t.coarse.node, made.aggregates.count);
+    if (!t.coarse.node.empty()) blocks_ = *product;
+    coarse.matrix = rows_of(*std::move(product), below, t.first);
+    if (static_cast<double>(coarse.matrix.nonzeros()) > room) return false;
+    fine().prolongator = rows_of(std::move(p), rows_, t.first);
     coarse.owner = coarse_owners(t);
+    near_ = std::move(t.coarse);
+    scale_vectors(near_, of_columns(roots, t.first, near_.modes));
+    rows_ = std::move(below);
     if (!whole() && coarse.matrix.rows() <= options_.gathered && several(coarse.owner))
       h_.gathered = h_.levels.size();
     h_.levels.push_back(std::move(coarse));
@@ -166,6 +192,9 @@ class Setup {
   Hierarchy& h_;
   const Options& options_;
   NearNullSpace near_;  // of the last level
+  // Of the last level, where rows are not nodes.
+  Groups rows_;  // of each node
+  BlockMatrix blocks_;
   double theta_;
 };
 

@@ -8,6 +8,10 @@
 
 namespace cpufree::multigrid {
 
+// Numbers as far apart as this, relative, count as equal: hosts and kernels sum in other orders,
+// and decide alike.
+inline constexpr double kEqual = 1e-10;
+
 // Entries that are strong are `theta` or more; where the largest ones of a row beside its diagonal
 // are small, half of these is enough, but no less than theta / 8.
 inline constexpr double kLeastStrong = 0.125;
@@ -17,9 +21,12 @@ CPUFREE_FN double threshold_of(double most, double theta) {
 }
 // The entry of a row and a column that have these thresholds.
 CPUFREE_FN bool is_strong(double size, double theta, double of_row, double of_column) {
-  if (!(size >= kLeastStrong * theta)) return false;
-  return size >= theta || (size >= of_row && size >= of_column);
+  const double more = size * (1.0 + kEqual);
+  if (!(more >= kLeastStrong * theta)) return false;
+  return more >= theta || (more >= of_row && more >= of_column);
 }
+// Whether a coupling is stronger than the strongest one before it.
+CPUFREE_FN bool is_stronger(double size, double most) { return size > most * (1.0 + kEqual); }
 
 // The bits of a row's entries are in bytes of the row's own, from this one on; rows begin at entry
 // `begin`.

@@ -29,14 +29,16 @@ class Strength {
   Strength(const SparseMatrix& a, double theta);
 
   // Entry k of a, in this row.
-  bool operator()(const SparseMatrix& a, std::int32_t row, std::int64_t k) const {
+  template <class A>
+  bool operator()(const A& a, std::int32_t row, std::int64_t k) const {
     const std::int64_t bit = k - a.begin(row);
     return (bits_[place(a, row) + at(bit / 8)] >> (bit % 8) & 1) != 0;
   }
 
  private:
   // Where the bits of a row begin: rows have bytes of their own.
-  static std::size_t place(const SparseMatrix& a, std::int32_t row) {
+  template <class A>
+  static std::size_t place(const A& a, std::int32_t row) {
     return at(byte_of_row(row, a.begin(row)));
   }
   PageVector<std::uint8_t> bits_;

@@ -4,42 +4,58 @@
 
 namespace cpufree::multigrid {
 
-SparseMatrix smoothed_prolongator(const SparseMatrix& a, const Tentative& t, double lambda,
-                                  const Strength* strong, const std::vector<double>& diagonal) {
-  const double omega = 4.0 / (3.0 * lambda);
-  const auto modes = at(t.coarse.modes);
-  return matrix_of_rows(a.rows(), t.columns(), a.nonzeros() / 2, [&](RowRange) {
-    return [&, omega, sums = RowSums(t.columns())](std::int32_t row, std::vector<std::int32_t>& col,
-                                                   std::vector<double>& val) mutable {
-      for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-        const std::int32_t j = a.col[at(k)], to = t.of_row[at(j)];
-        if (to < 0) continue;
-        double factor = 1.0 - omega;  // D_F^-1 F has a diagonal of ones
-        if (j != row) {
-          if (strong != nullptr && !(*strong)(a, row, k)) continue;
-          factor = -omega * a.val[at(k)] / (strong == nullptr ? 1.0 : diagonal[at(row)]);
+namespace {
+
+struct Smoothing {
+  const BlockView& a;
+  const std::vector<std::int32_t>& aggregate;
+  const double* t;
+  double omega;
+  const Strength* strong;
+  const std::vector<double>& diagonal;
+};
+
+// A row of the prolongator. Where blocks have one row, D_F^-1 F has a diagonal of ones.
+template <class D, class M, class Sums>
+void sum_row(const Smoothing& s, std::int32_t row, D d, M m, Sums& sums) {
+  const BlockView& a = s.a;
+  const bool filtered = s.strong != nullptr;
+  for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+    const std::int32_t j = a.col[at(k)];
+    if (s.aggregate[at(j)] < 0 || (filtered && j != row && !(*s.strong)(a, row, k))) continue;
+    const double* const t = s.t + std::int64_t{j} * d * m;
+    sums.add(s.aggregate, j, j + 1, [&](double* sum, std::int64_t) {
+      const double* const block = a.val + k * d * d;
+      const double scale = filtered ? s.omega / s.diagonal[at(row)] : s.omega;
+      for (int i = 0; i < d; ++i)
+        for (int e = 0; e < d; ++e) {
+          const bool diagonal = j == row && i == e;
+          const double factor = diagonal ? 1.0 - s.omega : -scale * block[i * d + e];
+          for (int c = 0; c < m; ++c) sum[i * m + c] += factor * t[e * m + c];
         }
-        const double* const of_j = t.values.data() + at(j) * modes;
-        for (std::int32_t c = t.first[at(to)]; c < t.first[at(to) + 1]; ++c)
-          sums.add(c, factor * of_j[c - t.first[at(to)]]);
-      }
-      sums.move_to(col, val);
-    };
-  });
+    });
+  }
 }
 
-std::optional<SparseMatrix> galerkin_product(const SparseMatrix& a, const SparseMatrix& p,
-                                             double most) {
-  if (multiplications(a, p) > most) return std::nullopt;
-  const SparseMatrix ap = multiply(a, p, false), r = transpose(p);
-  if (multiplications(r, ap) > most) return std::nullopt;
-  return multiply(r, ap);
-}
+}  // namespace
 
-void scale_columns(SparseMatrix& p, const std::vector<double>& s) {
-  for_rows(p.rows(), [&](std::int32_t row) {
-    for (std::int64_t k = p.begin(row); k < p.end(row); ++k) p.val[at(k)] *= s[at(p.col[at(k)])];
+BlockMatrix smoothed_prolongator(const BlockView& a, const Aggregates& aggregates,
+                                 std::span<const double> t, std::int32_t width, double lambda,
+                                 const Strength* strong, const std::vector<double>& diagonal) {
+  const Smoothing s{a, aggregates.of_row, t.data(), 4.0 / (3.0 * lambda), strong, diagonal};
+  BlockMatrix p{a.height, width, {}};
+  p.entries = with_sizes(a.height, width, [&](auto d, auto m) {
+    using Sums = RowSums<decltype(times(d, m))>;
+    return matrix_of_rows(
+        a.rows(), aggregates.count, threads_for(aggregates.count, a.row_ptr.back()),
+        [&] { return Sums(aggregates.count, times(d, m)); },
+        [&](Sums& sums, std::int32_t row, auto& col, auto& val) {
+          sum_row(s, row, d, m, sums);
+          sums.move_to(col, val);
+        },
+        times(d, m));
   });
+  return p;
 }
 
 std::vector<double> dense_inverse(const SparseMatrix& a) {

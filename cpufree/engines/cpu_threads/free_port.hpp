@@ -26,9 +26,6 @@ class FreePort {
   static constexpr std::size_t kTeamBytes = 8192;
   std::byte* team_memory() const { return memory_; }
 
-  // A product by itself: it is not fused with what is added to it.
-  static double times(double a, double b) { return a * b; }
-
   // What others may be writing, as it is or was.
   template <class V>
   static V get(const V* number) {

@@ -30,9 +30,6 @@ class FreePort {
     return memory[lane() / kTeamLanes];
   }
 
-  // A product by itself: it is not fused with what is added to it, so that hosts have the same.
-  __device__ static double times(double a, double b) { return __dmul_rn(a, b); }
-
   // What others may be writing, as it is or was.
   template <class V>
   __device__ static V get(const V* number) {

@@ -129,7 +129,7 @@ struct JoinStrongest {
         const std::int32_t j = a.col[k];
         if (!strong(i, begin, k) || before[j] < 0) continue;
         if (owner != nullptr && owner[j] != owner[i]) continue;
-        if (std::fabs(a.val[k]) <= most) continue;
+        if (!is_stronger(std::fabs(a.val[k]), most)) continue;
         most = std::fabs(a.val[k]);
         root_of[i] = before[j];
       }

@@ -61,11 +61,11 @@ struct MultiplyLanczos {
     for (std::int64_t k = begin; k < a.ptr[row + 1]; ++k) {
       const std::int32_t column = a.col[k];
       if (root == nullptr)
-        sum += port.times(a.val[k], v[column]);
+        sum += a.val[k] * v[column];
       else if (strong(row, begin, k))
-        sum += port.times(a.val[k] * v[column], root[column]);
+        sum += a.val[k] * v[column] * root[column];
     }
-    return root == nullptr ? sum : v[row] + port.times(sum, root[row]);
+    return root == nullptr ? sum : v[row] + sum * root[row];
   }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
@@ -96,7 +96,7 @@ struct StepLanczos {
     std::uint64_t sum = 0;
     each_item(port, rows, [&](std::int64_t i) {
       const double mine = inverse * v[i];
-      const double made = w[i] - port.times(alpha, mine) - port.times(beta, before[i]);
+      const double made = w[i] - alpha * mine - beta * before[i];
       v[i] = made;
       before[i] = mine;
       sum += fixed(made * made);

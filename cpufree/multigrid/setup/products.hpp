@@ -1,6 +1,6 @@
 // Kernels that make a hierarchy on a GPU: products of sparse matrices, row by row (Gustavson 1978,
 // "Two fast algorithms for sparse matrices"). A team makes a row, in a hashed table of its columns;
-// what is added to a column is summed in the order of the first factor's entries, as on the host.
+// what is added to a column is summed in the order of the first factor's entries.
 #pragma once
 
 #include "cpufree/multigrid/setup/strength.hpp"
@@ -162,7 +162,7 @@ struct MultiplyRows {
     const std::int32_t column = of.aggregate[j];
     if (column < 0 || (j != row && !of.strong(row, begin, k))) return {0, 0, 0.0};
     const double factor = j == row ? 1.0 - of.omega : -of.omega * of.a.val[k] / of.diagonal[row];
-    return {column, column + 1, port.times(factor, of.constant[j])};
+    return {column, column + 1, factor * of.constant[j]};
   }
   template <class P>
   CPUFREE_KERNEL_FN void accumulate(const P& port, std::int64_t row, Part* part,
@@ -179,7 +179,7 @@ struct MultiplyRows {
           if (of.aggregate != nullptr)
             table.add(static_cast<std::int32_t>(m), mine.factor);
           else
-            table.add(of.b.col[m], port.times(mine.factor, of.b.val[m]));
+            table.add(of.b.col[m], mine.factor * of.b.val[m]);
         port.sync_team();
       }
     }

@@ -1,5 +1,5 @@
 // Kernels that make a hierarchy on a GPU: scaled matrices, and which of their entries are strong.
-// What strength.cpp does on the host, to the last bit.
+// What strength.cpp does on the host.
 //
 // Kernels are as those of formats/layout: structs of arguments, threads that take items in turns.
 // Sums are in the order of a row's entries, or of integers.
@@ -162,7 +162,7 @@ struct FilterDiagonal {
       double weak = 0.0;
       for (std::int64_t k = begin; k < a.ptr[row + 1]; ++k)
         if (a.col[k] != row && !strong(row, begin, k))
-          weak += port.times(a.val[k], constant[a.col[k]] / constant[row]);
+          weak += a.val[k] * constant[a.col[k]] / constant[row];
       const double found = guarded_diagonal(1.0 + weak);
       diagonal[row] = found;
       root[row] = 1.0 / std::sqrt(found);

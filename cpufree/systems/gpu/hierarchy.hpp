@@ -1,5 +1,5 @@
 // A hierarchy of multigrid in the memory of a GPU, which makes it by kernels: what
-// multigrid/hierarchy.cpp does on the host, with the same bits.
+// multigrid/hierarchy.cpp does on the host, with the same patterns, values to rounding.
 #pragma once
 
 #include <optional>

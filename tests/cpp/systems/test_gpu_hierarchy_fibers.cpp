@@ -1,5 +1,5 @@
-// Hierarchies of multigrid that a GPU makes are those that the host makes, to the last bit; here
-// both on the host (host_gpu), one by the kernels that GPUs run.
+// Hierarchies of multigrid that a GPU makes have the patterns of those that the host makes, values
+// to rounding; here both on the host (host_gpu), one by the kernels that GPUs run.
 #include <cmath>
 #include <random>
 
@@ -32,10 +32,38 @@ bool same(const multigrid::SparseMatrix& a, const multigrid::SparseMatrix& b) {
          std::ranges::equal(a.val, b.val);
 }
 
+// Relative to the largest one.
+template <class V, class W>
+double difference(const V& a, const W& b) {
+  double most = a.size() == b.size() ? 0.0 : 1e300, size = 0.0;
+  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
+    most = std::max(most, std::abs(a[k] - b[k]));
+    size = std::max(size, std::abs(b[k]));
+  }
+  return size > 0.0 ? most / size : most;
+}
+bool alike(const multigrid::SparseMatrix& a, const multigrid::SparseMatrix& b) {
+  return std::ranges::equal(a.row_ptr, b.row_ptr) && std::ranges::equal(a.col, b.col) &&
+         difference(a.val, b.val) < 1e-12;
+}
+
+multigrid::SparseMatrix transpose(const multigrid::SparseMatrix& a) {
+  multigrid::SparseMatrix made;
+  made.columns = a.rows();
+  made.row_ptr.assign(at(a.columns) + 1, 0);
+  for (std::int32_t column = 0; column < a.columns; ++column) {
+    for (std::int32_t row = 0; row < a.rows(); ++row)
+      for (auto k = at(a.begin(row)); k < at(a.end(row)); ++k)
+        if (a.col[k] == column) made.col.push_back(row), made.val.push_back(a.val[k]);
+    made.row_ptr[at(column) + 1] = static_cast<std::int64_t>(made.col.size());
+  }
+  return made;
+}
+
 template <class T>
-void check_same(const Matrix<T>& a, const std::vector<std::int32_t>& owner = {},
-                const std::vector<std::int32_t>& order = {},
-                const multigrid::Options& options = kDeep, std::size_t least_levels = 2) {
+void check_alike(const Matrix<T>& a, const std::vector<std::int32_t>& owner = {},
+                 const std::vector<std::int32_t>& order = {},
+                 const multigrid::Options& options = kDeep, std::size_t least_levels = 2) {
   const auto found = on_gpu(a, owner, order, options);
   CHECK(found.has_value());
   const multigrid::Hierarchy made = found->download();
@@ -47,14 +75,14 @@ void check_same(const Matrix<T>& a, const std::vector<std::int32_t>& owner = {},
   CHECK_EQ(made.why, expected.why);
   CHECK_EQ(made.gathered, expected.gathered);
   CHECK(made.scale == expected.scale);
-  CHECK(made.inverse == expected.inverse);
+  CHECK(difference(made.inverse, expected.inverse) < 1e-9);
   for (std::size_t l = 0; l < made.levels.size(); ++l) {
-    CHECK(same(made.levels[l].matrix, expected.levels[l].matrix));
-    CHECK_EQ(made.levels[l].lambda, expected.levels[l].lambda);
+    CHECK(alike(made.levels[l].matrix, expected.levels[l].matrix));
+    CHECK_NEAR(made.levels[l].lambda, expected.levels[l].lambda, 1e-9);
     CHECK(made.levels[l].owner == expected.levels[l].owner);
     if (l + 1 == made.levels.size()) continue;
-    CHECK(same(made.levels[l].prolongator, expected.levels[l].prolongator));
-    const auto down = multigrid::transpose(expected.levels[l].prolongator);
+    CHECK(alike(made.levels[l].prolongator, expected.levels[l].prolongator));
+    const auto down = transpose(made.levels[l].prolongator);
     const MatrixOnGpu& restriction = found->levels[l].restriction;
     CHECK(std::ranges::equal(restriction.ptr.download(), down.row_ptr));
     CHECK(std::ranges::equal(restriction.col.download(), down.col));
@@ -110,28 +138,28 @@ Matrix<double> hubs(std::int32_t n, std::int32_t hub_count) {
 }  // namespace
 
 TEST(grids_have_the_levels_that_the_host_makes) {
-  check_same(grid2d(61, 47), {}, {}, kDeep, 3);
-  check_same(jumps3d(14, 0.0), {}, {}, kDeep, 3);
+  check_alike(grid2d(61, 47), {}, {}, kDeep, 3);
+  check_alike(jumps3d(14, 0.0), {}, {}, kDeep, 3);
 }
 
-TEST(weak_entries_are_dropped_as_the_host_drops_them) { check_same(jumps3d(13, 5.0)); }
+TEST(weak_entries_are_dropped_as_the_host_drops_them) { check_alike(jumps3d(13, 5.0)); }
 
 TEST(irregular_matrices_have_the_levels_that_the_host_makes) {
-  check_same(irregular(900, 5));
-  check_same(irregular(400, 12));
+  check_alike(irregular(900, 5));
+  check_alike(irregular(400, 12));
 }
 
 TEST(matrices_in_single_precision_have_the_levels_that_the_host_makes) {
-  check_same(jumps3d<float>(10, 3.0));
+  check_alike(jumps3d<float>(10, 3.0));
 }
 
 TEST(aggregates_of_several_pes_are_those_of_the_host) {
   const auto a = grid2d(40, 35);
   for (const int pes : {2, 3}) {
-    check_same(a, slabs(a.n(), pes));
+    check_alike(a, slabs(a.n(), pes));
     auto gathered = kDeep;
     gathered.gathered = 300;
-    check_same(a, slabs(a.n(), pes), {}, gathered);
+    check_alike(a, slabs(a.n(), pes), {}, gathered);
   }
 }
 
@@ -140,25 +168,25 @@ TEST(aggregates_are_numbered_in_the_order_that_is_given) {
   std::vector<std::int32_t> order(at(a.n()));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
   std::shuffle(order.begin(), order.end(), std::mt19937(8));
-  check_same(a, slabs(a.n(), 2), order);
+  check_alike(a, slabs(a.n(), 2), order);
 }
 
 TEST(rows_that_are_too_long_for_tables_on_chip_are_made_in_far_memory) {
-  check_same(hubs(4000, 2), {}, {}, {.coarsest = 10, .most_complexity = 50.0}, 2);
+  check_alike(hubs(4000, 2), {}, {}, {.coarsest = 10, .most_complexity = 50.0}, 2);
 }
 
 TEST(a_diagonal_matrix_has_one_level) {
   Entries e;
   for (std::int32_t i = 0; i < 50; ++i) e[{i, i}] = 1.0 + i;
-  check_same(from_entries<double>(50, e), {}, {}, kDeep, 1);
-  check_same(grid2d(1, 1), {}, {}, kDeep, 1);
-  check_same(grid2d(2, 1), {}, {}, kDeep, 1);
+  check_alike(from_entries<double>(50, e), {}, {}, kDeep, 1);
+  check_alike(grid2d(1, 1), {}, {}, kDeep, 1);
+  check_alike(grid2d(2, 1), {}, {}, kDeep, 1);
 }
 
 TEST(a_coarsest_level_that_stays_large_has_an_eigenvalue) {
   auto options = kDeep;
   options.least_ratio = 1e9;
-  check_same(grid2d(20, 20), {}, {}, options, 1);
+  check_alike(grid2d(20, 20), {}, {}, options, 1);
 }
 
 TEST(two_set_ups_leave_the_same_bits) {
