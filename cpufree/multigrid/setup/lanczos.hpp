@@ -54,8 +54,7 @@ struct MultiplyLanczos {
   double* w = nullptr;
   PartedSum square, product;  // of v, with w
 
-  template <class P>
-  CPUFREE_KERNEL_FN double times_row(const P& port, std::int64_t row) const {
+  CPUFREE_KERNEL_FN double times_row(std::int64_t row) const {
     const std::int64_t begin = a.ptr[row];
     double sum = 0.0;
     for (std::int64_t k = begin; k < a.ptr[row + 1]; ++k) {
@@ -72,7 +71,7 @@ struct MultiplyLanczos {
     const double inverse = 1.0 / std::sqrt(square.value());
     std::uint64_t sum = 0;
     each_item(port, a.count, [&](std::int64_t row) {
-      const double mine = inverse * times_row(port, row);
+      const double mine = inverse * times_row(row);
       w[row] = mine;
       sum += fixed(inverse * v[row] * mine);
     });

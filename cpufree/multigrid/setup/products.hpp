@@ -154,9 +154,7 @@ struct MultiplyRows {
     std::uint32_t used;
   };
 
-  template <class P>
-  CPUFREE_KERNEL_FN Part part_of(const P& port, std::int64_t row, std::int64_t begin,
-                                 std::int64_t k) const {
+  CPUFREE_KERNEL_FN Part part_of(std::int64_t row, std::int64_t begin, std::int64_t k) const {
     const std::int32_t j = of.a.col[k];
     if (of.aggregate == nullptr) return {of.b.ptr[j], of.b.ptr[j + 1], of.a.val[k]};
     const std::int32_t column = of.aggregate[j];
@@ -171,7 +169,7 @@ struct MultiplyRows {
     const int lanes = P::team_lanes();
     for (std::int64_t first = begin; first < end; first += lanes) {
       if (first + port.team_lane() < end)
-        part[port.team_lane()] = part_of(port, row, begin, first + port.team_lane());
+        part[port.team_lane()] = part_of(row, begin, first + port.team_lane());
       port.sync_team();
       for (int p = 0; p < lanes && first + p < end; ++p) {
         const Part mine = part[p];

@@ -28,8 +28,15 @@ multigrid::SparseMatrix fetched(const MatrixOnGpu& a) {
 
 class Setup {
  public:
-  Setup(HierarchyOnGpu& h, int device, const multigrid::Options& options)
-      : h_(h), options_(options), steps_(device), theta_(options.theta) {}
+  // `bytes`: of the matrix.
+  Setup(HierarchyOnGpu& h, int device, double bytes, const multigrid::Options& options)
+      : h_(h),
+        options_(options),
+        steps_(device, bytes),
+        products_(device, bytes),
+        theta_(options.theta) {
+    h_.kept = std::make_unique<Scratch>(device, 2.0 * bytes);
+  }
 
   template <class T>
   void begin(const GivenRows<T>& a, const std::vector<std::int32_t>& owner,
@@ -43,7 +50,7 @@ class Setup {
     made.columns = static_cast<std::int32_t>(a.rows);
     made.ptr = DeviceArray<std::int64_t>::borrow(a.ptr, at(a.rows) + 1);
     made.col = DeviceArray<std::int32_t>::borrow(a.col, at(a.nonzeros));
-    made.val = steps_.array<double>(a.nonzeros);
+    made.val = h_.kept->array<double>(a.nonzeros);
     scale(made, values_of(a.val));
     h_.scale = std::move(roots_);
   }
@@ -81,9 +88,9 @@ class Setup {
 
   // Scales a matrix to a diagonal of ones. The constant, scaled, is what the next level represents.
   void scale(MatrixOnGpu& a, setup::Values from) {
-    roots_ = steps_.array<double>(a.rows);
-    constant_ = steps_.array<double>(a.rows);
-    threshold_ = steps_.array<double>(a.rows);
+    roots_ = h_.kept->array<double>(a.rows);
+    constant_ = h_.kept->array<double>(a.rows);
+    threshold_ = h_.kept->array<double>(a.rows);
     steps_.launch(setup::InvertRoots{a.rows, a.ptr.data(), a.col.data(), from, roots_.data()},
                   a.rows);
     steps_.launch(setup::ScaleRows{a.rows, a.ptr.data(), a.col.data(), from, roots_.data(), theta_,
@@ -95,7 +102,7 @@ class Setup {
   std::string try_to_coarsen() {
     const MatrixOnGpu& a = fine().matrix;
     const StrongOnGpu strong = steps_.find_strong(a, owners(), threshold_.data(), theta_);
-    AggregatesOnGpu made = steps_.aggregate(a, strong, owners(), order());
+    AggregatesOnGpu made = steps_.aggregate(a, strong, owners(), order(), *h_.kept);
     theta_ *= 0.5;
     if (made.count == 0) return "no row has a strong coupling to another one";
     if (static_cast<double>(made.covered) < options_.least_ratio * made.count)
@@ -124,18 +131,19 @@ class Setup {
     of.strong = strong.bits;
     of.diagonal = diagonal;
     of.omega = 4.0 / (3.0 * lambda);
-    return *steps_.multiply(of, made.count, kAny, kAny);
+    return *steps_.multiply(of, made.count, kAny, kAny, *h_.kept);
   }
   // R A P, R the transpose of P.
   std::optional<MatrixOnGpu> galerkin_product(const MatrixOnGpu& a, const MatrixOnGpu& p,
                                               const MatrixOnGpu& r, double most, double room) {
     setup::Factors of;
     of.a = a.view(), of.b = p.view();
-    const auto ap = steps_.multiply(of, p.columns, most, kAny);
+    const auto mark = products_.mark();
+    const auto ap = steps_.multiply(of, p.columns, most, kAny, products_);
     if (!ap) return std::nullopt;
     of.a = r.view(), of.b = ap->view();
-    auto product = steps_.multiply(of, p.columns, most, room);
-    steps_.stream().wait();  // before A P is given back
+    auto product = steps_.multiply(of, p.columns, most, room, *h_.kept);
+    products_.release(mark);
     return product;
   }
 
@@ -143,7 +151,7 @@ class Setup {
   bool add_level(const StrongOnGpu& strong, AggregatesOnGpu& made, double most, double room) {
     fine().lambda = steps_.largest_eigenvalue(fine().matrix);
     MatrixOnGpu p = prolongator(strong, made);
-    MatrixOnGpu r = steps_.transpose(p);
+    MatrixOnGpu r = steps_.transpose(p, *h_.kept);
     auto product = galerkin_product(fine().matrix, p, r, most, room);
     if (!product) return false;
     LevelOnGpu coarse;
@@ -170,6 +178,7 @@ class Setup {
   HierarchyOnGpu& h_;
   const multigrid::Options& options_;
   SetupSteps steps_;
+  Scratch products_;  // A P
   DeviceArray<std::int32_t> order_;
   DeviceArray<double> roots_, constant_, threshold_;  // of the last level
   double theta_;
@@ -209,7 +218,7 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
                                                     const multigrid::Options& options) {
   const gpu::OnDevice here(device);
   HierarchyOnGpu h;
-  Setup making(h, device, options);
+  Setup making(h, device, 12.0 * static_cast<double>(a.nonzeros), options);
   try {
     making.begin(a, owner, order);
     while (h.why.empty() &&

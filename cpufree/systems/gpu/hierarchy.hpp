@@ -2,6 +2,7 @@
 // multigrid/hierarchy.cpp does on the host, with the same patterns, values to rounding.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct HierarchyOnGpu {
   std::size_t gathered = 0;
   std::vector<double> inverse;
   std::string why;
+  std::unique_ptr<Scratch> kept;  // has the arrays
 
   multigrid::Hierarchy download() const;
 };

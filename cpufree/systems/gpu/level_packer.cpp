@@ -31,16 +31,15 @@ template <class T>
 LevelOrder LevelPacker::order_of(const GpuRows<T>& a) {
   LevelOrder order;
   if (a.names() == nullptr) return order;
-  order.row = steps_.array<std::int32_t>(a.rows);
-  order.number = steps_.array<std::int32_t>(a.rows);
+  order.row = kept_.array<std::int32_t>(a.rows);
+  order.number = kept_.array<std::int32_t>(a.rows);
   gpu::copy(order.row.data(), a.names(), at(a.rows) * sizeof(std::int32_t), steps_.stream());
   steps_.launch(setup::InvertList{a.names(), a.rows, order.number.data()}, a.rows);
   return order;
 }
 
 LevelOrder LevelPacker::order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& restriction) {
-  LevelOrder order{steps_.array<std::int32_t>(matrix.rows),
-                   steps_.array<std::int32_t>(matrix.rows)};
+  LevelOrder order{kept_.array<std::int32_t>(matrix.rows), kept_.array<std::int32_t>(matrix.rows)};
   steps_.launch(setup::OrderByLength{matrix.rows, kLevelWindow, matrix.ptr.data(),
                                      restriction.ptr.data(), order.row.data(), order.number.data()},
                 matrix.rows);
@@ -90,7 +89,7 @@ DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& o
   for (const ShareLayout& share : of_a.shares)
     ranges.push_back({share.first_private, share.plan.boundary, share.plan.interior});
   const DeviceArray<layout::PrivateRange> there{steps_.stream(), ranges};
-  auto made = steps_.array<T>(of_a.private_rows);
+  auto made = DeviceArray<T>::uninitialised(device_, at(of_a.private_rows));
   setup::PlaceScale kernel;
   kernel.ranges = there.data();
   kernel.blocks = static_cast<int>(ranges.size());
@@ -124,9 +123,9 @@ PackedOnGpu LevelPacker::pack(const setup::Rows& from, std::int64_t nonzeros, st
   mine.rows = mine.interior = static_cast<std::int32_t>(from.count);
   mine.nnz = nonzeros;
   mine.columns = columns;
-  mine.ptr = steps_.array<std::int64_t>(from.count + 1);
-  mine.col = steps_.array<std::int32_t>(nonzeros);
-  mine.val = steps_.array<float>(nonzeros);
+  mine.ptr = steps_.scratch().array<std::int64_t>(from.count + 1);
+  mine.col = steps_.scratch().array<std::int32_t>(nonzeros);
+  mine.val = steps_.scratch().array<float>(nonzeros);
   if (list == nullptr) {
     gpu::copy(mine.ptr.data(), from.ptr, mine.ptr.size() * sizeof(std::int64_t), steps_.stream());
   } else {
@@ -143,8 +142,7 @@ PackedOnGpu LevelPacker::pack(const setup::Rows& from, std::int64_t nonzeros, st
   place.col = mine.col.data();
   place.val = mine.val.data();
   steps_.launch(place, from.count * kTeamItems);
-  steps_.stream().wait();
-  steps_.scratch().release(mark);
+  steps_.stream().wait();  // the rows have a stream of their own
 
   HaloPlan<float> alone;
   alone.local.emplace_back();
@@ -154,6 +152,7 @@ PackedOnGpu LevelPacker::pack(const setup::Rows& from, std::int64_t nonzeros, st
   PackedOnGpu made{
       std::move(layouts.lay_out(std::move(of_pes), options_of_levels(threads_)).front()), {}};
   fill_slices(layouts, 0, made.layout, made.slices);
+  steps_.scratch().release(mark);
   return made;
 }
 

@@ -24,9 +24,9 @@ class LevelPacker {
  public:
   using Plans = std::vector<BlockPlan>;
 
-  // Blocks of each PE, and threads of a block.
-  LevelPacker(int device, int blocks, int threads)
-      : steps_(device), device_(device), blocks_(blocks), threads_(threads) {}
+  // Blocks of the PE, and threads of a block. Orders are made in `kept`.
+  LevelPacker(int device, int blocks, int threads, Scratch& kept)
+      : steps_(device), kept_(kept), device_(device), blocks_(blocks), threads_(threads) {}
 
   // That of A, on the GPU; and the one that multigrid_layout.cpp gives a coarser level.
   template <class T>
@@ -50,6 +50,7 @@ class LevelPacker {
                    const std::int32_t* list, const std::int32_t* number, const Plans& plans);
 
   SetupSteps steps_;
+  Scratch& kept_;
   int device_, blocks_, threads_;
 };
 

@@ -95,9 +95,8 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
     : threads_(threads), pes_(1), reports_(report_of(hierarchy)), why_(hierarchy.why) {
   const int device = place.devices.front();
   const gpu::OnDevice here(device);
-  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads);
+  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads, *hierarchy.kept);
   LevelOrder fine = packer.order_of(rows);
-  hierarchy.levels.front().matrix = {};  // A has another order, and lies there
   add_level(device, packer.pack_first(rows, hierarchy.scale.data(), of_a), rows.rows);
   pes_.front().scale = packer.private_scale(rows, of_a, hierarchy.scale.data());
   for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
@@ -108,7 +107,6 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
               inverted ? packer.pack_inverse(hierarchy.inverse, coarse)
                        : packer.pack(level.matrix, coarse, coarse),
               static_cast<std::int32_t>(level.matrix.rows));
-    level.matrix = {};
     Level& from = levels_[l - 1];
     const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
     from.prolongation = matrix_of(packer.pack(above.prolongator, fine, coarse, in_blocks_of(from)),
@@ -116,8 +114,6 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
     from.restriction = matrix_of(
         packer.pack(above.restriction, coarse, fine, in_blocks_of(levels_[l])), reports_[l - 1]);
     show_transfers(from, 0, device);
-    above.prolongator = {};
-    above.restriction = {};
     fine = std::move(coarse);
   }
   for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;

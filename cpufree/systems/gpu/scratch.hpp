@@ -16,7 +16,9 @@ namespace cpufree {
 // takes it next comes later there.
 class Scratch {
  public:
-  explicit Scratch(int device) : device_(device) {}
+  // `least`: bytes that are sure to be needed.
+  explicit Scratch(int device, double least = 0.0)
+      : device_(device), least_(std::max(kLeast, static_cast<std::size_t>(least))) {}
 
   struct Mark {
     std::size_t block = 0, taken = 0;
@@ -24,14 +26,18 @@ class Scratch {
   Mark mark() const { return now_; }
   void release(Mark mark) { now_ = mark; }
 
+  // An array that is given back with the rest.
+  template <class U>
+  gpu::DeviceArray<U> array(std::int64_t count) {
+    return gpu::DeviceArray<U>::borrow(take<U>(count), at(count));
+  }
   template <class U>
   U* take(std::int64_t count) {
     const std::size_t bytes = (at(count) * sizeof(U) + kAligned - 1) / kAligned * kAligned;
     while (now_.block < blocks_.size() && now_.taken + bytes > blocks_[now_.block].size())
       now_ = {now_.block + 1, 0};
     if (now_.block == blocks_.size()) {
-      const std::size_t before = blocks_.empty() ? kLeast : 2 * blocks_.back().size();
-      const std::size_t size = std::max(bytes, std::min(before, kMost));
+      const std::size_t size = std::max(bytes, least_);
       blocks_.push_back(gpu::DeviceArray<std::byte>::uninitialised(device_, size));
     }
     std::byte* const from = blocks_[now_.block].data() + now_.taken;
@@ -41,8 +47,9 @@ class Scratch {
 
  private:
   static constexpr std::size_t kAligned = 256;
-  static constexpr std::size_t kLeast = std::size_t{1} << 22, kMost = std::size_t{1} << 29;
+  static constexpr std::size_t kLeast = std::size_t{1} << 22;
   int device_;
+  std::size_t least_;  // bytes of a block
   std::vector<gpu::DeviceArray<std::byte>> blocks_;
   Mark now_;
 };

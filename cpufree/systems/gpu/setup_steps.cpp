@@ -78,7 +78,8 @@ void SetupSteps::find_set(const StrongOnGpu& strong, bool first, std::int32_t* r
 }
 
 AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
-                                      const std::int32_t* owner, const std::int32_t* order) {
+                                      const std::int32_t* owner, const std::int32_t* order,
+                                      Scratch& kept) {
   const std::int64_t rows = a.rows;
   AggregatesOnGpu made;
   auto* const of_row = scratch_.take<std::int32_t>(rows);
@@ -98,7 +99,7 @@ AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& s
   launch(setup::MarkRoots{rows, order, joined, mark_of}, rows);
   auto* const before = scratch_.take<std::int64_t>(rows + 1);
   made.count = static_cast<std::int32_t>(scan(mark_of, rows, before));
-  if (owner != nullptr) made.owner = array<std::int32_t>(made.count);
+  if (owner != nullptr) made.owner = kept.array<std::int32_t>(made.count);
   auto* const number = root_of;  // which is no longer needed
   launch(setup::NumberRoots{rows, order, mark_of, before, owner, number, made.owner.data()}, rows);
   launch(setup::NumberAggregates{rows, joined, number, of_row, covered}, rows);
@@ -154,7 +155,7 @@ setup::FarTables SetupSteps::far_tables(const std::int32_t* rows, std::int64_t c
 }
 
 std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, std::int32_t columns,
-                                                double most, double room) {
+                                                double most, double room, Scratch& kept) {
   const std::int64_t rows = factors.a.count;
   const auto mark = scratch_.mark();
   auto* const bound = scratch_.take<std::int32_t>(rows);
@@ -188,14 +189,14 @@ std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, s
   MatrixOnGpu made;
   made.rows = rows;
   made.columns = columns;
-  made.ptr = array<std::int64_t>(rows + 1);
+  made.ptr = kept.array<std::int64_t>(rows + 1);
   made.nonzeros = scan(length, rows, made.ptr.data());
   if (static_cast<double>(made.nonzeros) > room) {
     scratch_.release(mark);
     return std::nullopt;
   }
-  made.col = array<std::int32_t>(made.nonzeros);
-  made.val = array<double>(made.nonzeros);
+  made.col = kept.array<std::int32_t>(made.nonzeros);
+  made.val = kept.array<double>(made.nonzeros);
   kernel.bound = length;
   kernel.length = nullptr;
   kernel.to = made.view();
@@ -205,15 +206,15 @@ std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, s
   return made;
 }
 
-MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a) {
+MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept) {
   const auto mark = scratch_.mark();
   MatrixOnGpu made;
   made.rows = a.columns;
   made.columns = static_cast<std::int32_t>(a.rows);
   made.nonzeros = a.nonzeros;
-  made.ptr = array<std::int64_t>(made.rows + 1);
-  made.col = array<std::int32_t>(made.nonzeros);
-  made.val = array<double>(made.nonzeros);
+  made.ptr = kept.array<std::int64_t>(made.rows + 1);
+  made.col = kept.array<std::int32_t>(made.nonzeros);
+  made.val = kept.array<double>(made.nonzeros);
   auto* const count = zeros<std::uint32_t>(made.rows);
   launch(setup::CountColumns{a.col.data(), a.nonzeros, count}, a.nonzeros);
   scan(reinterpret_cast<const std::int32_t*>(count), made.rows, made.ptr.data());

@@ -16,7 +16,7 @@ inline constexpr std::int64_t kTeamItems = 32;
 inline multigrid::setup::Values values_of(const double* val) { return {val, nullptr}; }
 inline multigrid::setup::Values values_of(const float* val) { return {nullptr, val}; }
 
-// A matrix in the memory of a GPU.
+// A matrix in the memory of a GPU; arrays are of a Scratch, which has to outlive it.
 struct MatrixOnGpu {
   std::int64_t rows = 0, nonzeros = 0;
   std::int32_t columns = 0;
@@ -49,7 +49,8 @@ struct RowTooLong {};
 // Each step is queued; what it returns by value has come to the host.
 class SetupSteps {
  public:
-  explicit SetupSteps(int device) : stream_(device), scratch_(device) {}
+  // `least`: bytes that steps are sure to need.
+  explicit SetupSteps(int device, double least = 0.0) : stream_(device), scratch_(device, least) {}
 
   const gpu::Stream& stream() const { return stream_; }
   Scratch& scratch() { return scratch_; }
@@ -64,10 +65,6 @@ class SetupSteps {
     return made;
   }
   template <class U>
-  gpu::DeviceArray<U> array(std::int64_t count) const {
-    return gpu::DeviceArray<U>::uninitialised(stream_.device(), at(count));
-  }
-  template <class U>
   U one(const U* number) const {
     return fetch(stream_, number, 1)[0];
   }
@@ -77,16 +74,18 @@ class SetupSteps {
 
   StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold,
                           double theta);
+  // Owners of aggregates, and matrices below, are made in `kept`.
   AggregatesOnGpu aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
-                            const std::int32_t* owner, const std::int32_t* order);
+                            const std::int32_t* owner, const std::int32_t* order, Scratch& kept);
   // Of A; or of the filtered matrix, `root`: the inverse roots of its diagonal.
   double largest_eigenvalue(const MatrixOnGpu& a, multigrid::setup::Bits strong = {},
                             const double* root = nullptr);
   // None: it takes more than `most` multiplications, or has more nonzeros than there is room for.
   // Throws RowTooLong.
   std::optional<MatrixOnGpu> multiply(const multigrid::setup::Factors& factors,
-                                      std::int32_t columns, double most, double room);
-  MatrixOnGpu transpose(const MatrixOnGpu& a);
+                                      std::int32_t columns, double most, double room,
+                                      Scratch& kept);
+  MatrixOnGpu transpose(const MatrixOnGpu& a, Scratch& kept);
 
  private:
   // An independent set of the rows that have no root: their keys are kIn or more.

@@ -47,19 +47,6 @@ bool alike(const multigrid::SparseMatrix& a, const multigrid::SparseMatrix& b) {
          difference(a.val, b.val) < 1e-12;
 }
 
-multigrid::SparseMatrix transpose(const multigrid::SparseMatrix& a) {
-  multigrid::SparseMatrix made;
-  made.columns = a.rows();
-  made.row_ptr.assign(at(a.columns) + 1, 0);
-  for (std::int32_t column = 0; column < a.columns; ++column) {
-    for (std::int32_t row = 0; row < a.rows(); ++row)
-      for (auto k = at(a.begin(row)); k < at(a.end(row)); ++k)
-        if (a.col[k] == column) made.col.push_back(row), made.val.push_back(a.val[k]);
-    made.row_ptr[at(column) + 1] = static_cast<std::int64_t>(made.col.size());
-  }
-  return made;
-}
-
 template <class T>
 void check_alike(const Matrix<T>& a, const std::vector<std::int32_t>& owner = {},
                  const std::vector<std::int32_t>& order = {},

@@ -106,16 +106,15 @@ def levels_system(A: Any, layout: int, pes: int = 1) -> Any:
 
 @pytest.mark.parametrize("pes", [1, 2])
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
-def test_gpus_make_the_levels_of_the_host_to_the_last_bit(system: Any, kind: Any, pes: int) -> None:
+def test_gpus_make_the_levels_of_the_host(system: Any, kind: Any, pes: int) -> None:
     A = system.astype(kind)
     b = rhs(A).astype(kind)
-    found = []
-    for layout in (0, 1):
-        made = levels_system(A, layout, pes)
-        outcome = solve_system(made, b, "cg", "amg", rtol=1e-5)
-        found.append((made.plan()["levels"], outcome["x"].tobytes()))
-    assert found[0][0] == found[1][0]
-    assert found[0][1] == found[1][1]
+    by_host, by_gpu = (levels_system(A, layout, pes) for layout in (0, 1))
+    assert by_host.plan()["levels"] == by_gpu.plan()["levels"]  # sizes, nonzeros, bytes
+    one, other = (
+        solve_system(made, b, "cg", "amg", rtol=1e-30, maxiter=3)["x"] for made in (by_host, by_gpu)
+    )
+    assert np.linalg.norm(one - other) <= 1e-5 * np.linalg.norm(one)
 
 
 def test_two_set_ups_by_a_gpu_of_a_large_system_have_the_same_bits() -> None:
@@ -137,10 +136,12 @@ def test_rows_that_are_coupled_to_very_many_others() -> None:
     graph.setdiag(0.0)
     A = sp.csr_array(sp.diags_array(graph.sum(axis=1) + 0.01) - graph)
     b = rhs(A)
-    x = [
-        solve_system(levels_system(A, layout), b, "cg", "amg", rtol=1e-8)["x"] for layout in (0, 1)
-    ]
-    assert x[0].tobytes() == x[1].tobytes()
+    iterations = []
+    for layout in (0, 1):
+        outcome = solve_system(levels_system(A, layout), b, "cg", "amg", rtol=1e-8)
+        assert true_residual(A, outcome["x"], b) <= 1.01e-8
+        iterations.append(outcome["iterations"])
+    assert abs(iterations[0] - iterations[1]) <= 1
 
 
 def test_set_ups_leave_the_same_bits() -> None:
