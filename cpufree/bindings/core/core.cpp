@@ -16,7 +16,7 @@
 #include "cpufree/bindings/core/stencil.hpp"
 #include "cpufree/bindings/core/system.hpp"
 #include "cpufree/bindings/errors.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace nb = nanobind;
 

@@ -147,6 +147,7 @@ struct MultiplyRows {
     std::int64_t begin, end;  // of B's entries; or the column of T
     double factor;
   };
+  static constexpr int kAhead = 4;
   struct Memory {
     double sums[kTablePlaces];
     std::uint32_t columns[kTablePlaces];
@@ -171,16 +172,38 @@ struct MultiplyRows {
       if (first + port.team_lane() < end)
         part[port.team_lane()] = part_of(row, begin, first + port.team_lane());
       port.sync_team();
-      for (int p = 0; p < lanes && first + p < end; ++p) {
-        const Part mine = part[p];
-        for (std::int64_t m = mine.begin + port.team_lane(); m < mine.end; m += lanes)
-          if (of.aggregate != nullptr)
-            table.add(static_cast<std::int32_t>(m), mine.factor);
-          else
-            table.add(of.b.col[m], mine.factor * of.b.val[m]);
-        port.sync_team();
-      }
+      const std::int64_t left = end - first;
+      const int parts = left < lanes ? static_cast<int>(left) : lanes;
+      for (int p = 0; p < parts; p += kAhead) add_parts(port, part + p, parts - p, table);
     }
+  }
+  // The first entries of some parts are loaded together, so that the team waits once for them.
+  template <class P>
+  CPUFREE_KERNEL_FN void add_parts(const P& port, const Part* part, int count,
+                                   const RowTable<P>& table) const {
+    std::int32_t column[kAhead];
+    double value[kAhead];
+    CPUFREE_UNROLL
+    for (int p = 0; p < kAhead; ++p) {
+      const std::int64_t m = p < count ? part[p].begin + port.team_lane() : 0;
+      column[p] = p < count && m < part[p].end ? column_at(m) : -1;
+      value[p] = column[p] < 0 ? 0.0 : value_at(part[p], m);
+    }
+    CPUFREE_UNROLL
+    for (int p = 0; p < kAhead; ++p) {
+      if (column[p] >= 0) table.add(column[p], value[p]);
+      if (p >= count) continue;
+      for (std::int64_t m = part[p].begin + port.team_lane() + P::team_lanes(); m < part[p].end;
+           m += P::team_lanes())
+        table.add(column_at(m), value_at(part[p], m));
+      port.sync_team();
+    }
+  }
+  CPUFREE_KERNEL_FN std::int32_t column_at(std::int64_t m) const {
+    return of.aggregate != nullptr ? static_cast<std::int32_t>(m) : of.b.col[m];
+  }
+  CPUFREE_KERNEL_FN double value_at(const Part& part, std::int64_t m) const {
+    return of.aggregate != nullptr ? part.factor : part.factor * of.b.val[m];
   }
   template <class P>
   CPUFREE_KERNEL_FN void make(const P& port, std::int64_t row, Memory& memory) const {

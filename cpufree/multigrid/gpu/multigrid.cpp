@@ -1,0 +1,273 @@
+#include "cpufree/multigrid/gpu/multigrid.hpp"
+
+#include <utility>
+
+namespace cpufree {
+
+namespace {
+
+using Single = WarpSlices<float>;
+
+// Lists of partners of the blocks of a PE, on its GPU; boards point into them.
+std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
+                                    gpu::DeviceArray<std::int32_t>& partners) {
+  std::vector<std::int32_t> all;
+  for (const BlockPlan& plan : blocks)
+    for (const auto* list : {&plan.notify, &plan.await, &plan.await_local})
+      all.insert(all.end(), list->begin(), list->end());
+  partners = {device, all};
+  const std::int32_t* next = partners.data();
+  const auto take = [&](const std::vector<std::int32_t>& list, const std::int32_t*& where,
+                        std::int32_t& count) {
+    where = next;
+    count = static_cast<std::int32_t>(list.size());
+    next += list.size();
+  };
+  std::vector<ArrivalBoard> boards;
+  for (const BlockPlan& plan : blocks) {
+    ArrivalBoard board;
+    board.flags = flags;
+    take(plan.notify, board.notify, board.notify_count);
+    take(plan.await, board.await, board.await_count);
+    take(plan.await_local, board.await_local, board.await_local_count);
+    boards.push_back(board);
+  }
+  return boards;
+}
+
+// The rows of a block, as kernels see them.
+template <class Share>
+void place_rows(Share& view, const ShareLayout& share) {
+  const auto rows_of = [](const LaneRows& rows, std::int32_t start) {
+    return Single::Rows{rows.begin, rows.end, start, rows.lanes_log2, rows.thin};
+  };
+  view.interior = rows_of(share.interior, 0);
+  view.boundary = rows_of(share.boundary, share.interior.slices());
+}
+
+gpu::DeviceArray<TransferShare<Single>> transfers_of(const SlicesOnGpu<float>& slices,
+                                                     const PeLayout& layout, int device) {
+  std::vector<TransferShare<Single>> views;
+  for (const ShareLayout& share : layout.shares) {
+    TransferShare<Single>& view = views.emplace_back();
+    view.matrix = slices_of(slices, share);
+    place_rows(view, share);
+  }
+  return {device, views};
+}
+
+}  // namespace
+
+template <class T>
+GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierarchy,
+                              LevelPlan first, int threads)
+    : threads_(threads),
+      pes_(at(place.own.here)),
+      gathered_(hierarchy.gathered),
+      reports_(report_of(hierarchy)),
+      why_(hierarchy.why) {
+  if (gathered_ > 0) extent_.gathered = hierarchy.levels[gathered_].owner.size();
+  const int blocks = static_cast<int>(first.blocks.front().size());
+  LevelPlan fine = std::move(first);
+  add_level(place, fine);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::vector<T> scale;
+    for (const std::int32_t row :
+         private_rows(fine.plan.local[k], levels_.front().matrix.layouts[k]))
+      scale.push_back(row < 0 ? T{0} : static_cast<T>(hierarchy.scale[at(row)]));
+    pes_[k].scale = {place.devices[k], scale};
+  }
+  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
+    LevelPlan coarse = plan_of_level(hierarchy, l, place.own, blocks);
+    hierarchy.levels[l].matrix = {};
+    add_level(place, coarse);
+    add_transfers(place, plan_of_transfers(hierarchy, l - 1, fine, coarse, place.own), l - 1);
+    hierarchy.levels[l - 1].prolongator = {};
+    fine = std::move(coarse);
+  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
+  levels_.back().solves = !hierarchy.inverse.empty();
+}
+
+template <class T>
+GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
+                              const GpuRows<T>& rows, const PeLayout& of_a, int threads)
+    : threads_(threads), pes_(1), reports_(report_of(hierarchy)), why_(hierarchy.why) {
+  const int device = place.devices.front();
+  const gpu::OnDevice here(device);
+  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads, *hierarchy.kept);
+  LevelOrder fine = packer.order_of(rows);
+  add_level(device, packer.pack_first(rows, hierarchy.scale.data(), of_a), rows.rows);
+  pes_.front().scale = packer.private_scale(rows, of_a, hierarchy.scale.data());
+  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
+    LevelOnGpu &above = hierarchy.levels[l - 1], &level = hierarchy.levels[l];
+    LevelOrder coarse = packer.order_of(level.matrix, above.restriction);
+    const bool inverted = l + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
+    add_level(device,
+              inverted ? packer.pack_inverse(hierarchy.inverse, coarse)
+                       : packer.pack(level.matrix, coarse, coarse),
+              static_cast<std::int32_t>(level.matrix.rows));
+    Level& from = levels_[l - 1];
+    const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
+    from.prolongation = matrix_of(packer.pack(above.prolongator, fine, coarse, in_blocks_of(from)),
+                                  reports_[l - 1]);
+    from.restriction = matrix_of(
+        packer.pack(above.restriction, coarse, fine, in_blocks_of(levels_[l])), reports_[l - 1]);
+    show_transfers(from, 0, device);
+    fine = std::move(coarse);
+  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
+  levels_.back().solves = !hierarchy.inverse.empty();
+}
+
+template <class T>
+auto GpuMultigrid<T>::matrix_of(PackedOnGpu packed, LevelReport& report) -> Matrix {
+  Matrix made;
+  made.layouts.push_back(std::move(packed.layout));
+  made.slices.push_back(std::move(packed.slices));
+  report.bytes += bytes_of<float>(made.layouts);
+  return made;
+}
+
+template <class T>
+auto GpuMultigrid<T>::send(const GpuPlace& place, const HaloPlan<float>& plan,
+                           const BlockPlans& blocks, LevelReport& report) const -> Matrix {
+  Matrix made{lay_out_shares(plan, blocks, options_of_levels(threads_)),
+              std::vector<SlicesOnGpu<float>>(pes_.size())};
+  std::vector<SlicesOnGpu<float>*> slices;
+  for (auto& of_pe : made.slices) slices.push_back(&of_pe);
+  for (std::size_t k = 0; k < slices.size(); ++k)
+    slices[k]->bytes =
+        Array<std::byte>::uninitialised(place.devices[k], at(made.layouts[k].units * kSliceUnit));
+  fill_slices<float>(place.devices, plan, made.layouts, slices);
+  report.bytes += bytes_of<float>(made.layouts);
+  return made;
+}
+
+template <class T>
+void GpuMultigrid<T>::add_level(const GpuPlace& place, const LevelPlan& plan) {
+  LevelReport& report = reports_[levels_.size()];
+  Level& level = levels_.emplace_back();
+  extent_.rows_and_ghosts.push_back(plan.rows_and_ghosts);
+  level.matrix = send(place, plan.plan, plan.blocks, report);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    const LocalSystem<float>& local = plan.plan.local[k];
+    const int device = place.devices[k];
+    add_part(level, device, local.rows(), local.interior);
+    level.parts.back().send_ptr = {device, local.send_ptr};
+    level.parts.back().destinations = {device, local.destinations};
+  }
+}
+
+// Of the one PE, which exchanges nothing with others.
+template <class T>
+void GpuMultigrid<T>::add_level(int device, PackedOnGpu packed, std::int32_t rows) {
+  Level& level = levels_.emplace_back();
+  extent_.rows_and_ghosts.push_back(at(rows));
+  level.matrix = matrix_of(std::move(packed), reports_[levels_.size() - 1]);
+  add_part(level, device, rows, rows);
+  level.parts.back().send_ptr = {device, std::vector<std::int64_t>{0}};
+  level.parts.back().destinations = {device, std::vector<Destination>{}};
+}
+
+template <class T>
+void GpuMultigrid<T>::add_part(Level& level, int device, std::int32_t rows, std::int32_t interior) {
+  const PeLayout& layout = level.matrix.layouts[level.parts.size()];
+  Part& part = level.parts.emplace_back();
+  part.rows = rows;
+  part.interior = interior;
+  for (auto& vector : part.vectors) vector = Array<float>(device, at(layout.private_rows));
+}
+
+template <class T>
+void GpuMultigrid<T>::show_transfers(Level& level, std::size_t k, int device) {
+  Part& part = level.parts[k];
+  part.prolongation =
+      transfers_of(level.prolongation.slices[k], level.prolongation.layouts[k], device);
+  part.restriction =
+      transfers_of(level.restriction.slices[k], level.restriction.layouts[k], device);
+}
+
+template <class T>
+void GpuMultigrid<T>::add_transfers(const GpuPlace& place, const TransferPlan& plan,
+                                    std::size_t l) {
+  Level& level = levels_[l];
+  BlockPlans blocks;
+  for (const PeLayout& layout : level.matrix.layouts) blocks.push_back(plans_of(layout));
+  level.prolongation = send(place, plan.prolongation, blocks, reports_[l]);
+  level.restriction = send(place, plan.restriction, plan.restriction_blocks, reports_[l]);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    Part& part = level.parts[k];
+    const int device = place.devices[k];
+    show_transfers(level, k, device);
+    if (l + 1 != gathered_) continue;
+    part.gathers = {device, plan.restriction.local[k].global_row};
+    part.gathered = Array<float>(device, part.gathers.size());
+  }
+}
+
+template <class T>
+CycleLevel<WarpSlices<float>> GpuMultigrid<T>::arguments(std::size_t l, std::size_t k, int device,
+                                                         const LevelHeap& heap, std::byte* base) {
+  Level& level = levels_[l];
+  Part& part = level.parts[k];
+  const PeLayout& layout = level.matrix.layouts[k];
+  const auto boards = boards_of(plans_of(layout), device, heap.flags.at(base), part.partners);
+  std::vector<BlockShare<Single>> views;
+  for (const ShareLayout& share : layout.shares) {
+    BlockShare<Single> view;
+    view.matrix = slices_of(level.matrix.slices[k], share);
+    place_rows(view, share);
+    view.board = boards[views.size()];
+    view.first_private = share.first_private;
+    view.boundary_shift = share.plan.boundary.begin;
+    view.interior_shift = share.plan.interior.begin - share.plan.boundary.size();
+    view.remote_end = share.plan.boundary.end;
+    view.send_shift = part.interior;
+    views.push_back(view);
+  }
+  part.shares = {device, views};
+  CycleLevel<Single> made;
+  made.args.vectors.r = part.vectors[0].data();
+  made.args.vectors.x = part.vectors[1].data();
+  made.args.vectors.s = part.vectors[2].data();
+  for (int i = 0; i < 2; ++i) made.args.vectors.scratch[i] = heap.scratch[i].at(base);
+  made.args.shares = part.shares.data();
+  made.args.rows = part.rows;
+  made.args.send_ptr = part.send_ptr.data();
+  made.args.destinations = part.destinations.data();
+  made.restriction = part.restriction.data();
+  made.prolongation = part.prolongation.data();
+  made.solves = level.solves;
+  set_steps(made, level.lambda);
+  return made;
+}
+
+template <class T>
+void GpuMultigrid<T>::show(const GpuPlace& place, const Heap<T>& heap, const GpuHeaps& heaps) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::byte* const base = heaps.base(place.own.first + static_cast<int>(k));
+    const int device = place.devices[k];
+    std::vector<CycleLevel<Single>> levels;
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      CycleLevel<Single>& made = levels.emplace_back(arguments(l, k, device, heap.levels[l], base));
+      if (l + 1 != gathered_) continue;
+      Part& part = levels_[l].parts[k];
+      part.boards = {device, boards_of(plans_of(levels_[l].restriction.layouts[k]), device,
+                                       heap.gather_flags.at(base), part.gather_partners)};
+      made.gathering = {heap.gathered.at(base), part.gathers.data(), part.gathered.data(),
+                        part.boards.data()};
+    }
+    pes_[k].levels = {device, levels};
+    CycleArgs<WarpSlices<T>> args;
+    args.levels = pes_[k].levels.data();
+    args.count = static_cast<std::int32_t>(levels.size());
+    args.scale = pes_[k].scale.data();
+    pes_[k].args = {device, std::vector{args}};
+  }
+}
+
+template class GpuMultigrid<float>;
+template class GpuMultigrid<double>;
+
+}  // namespace cpufree
