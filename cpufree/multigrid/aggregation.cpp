@@ -20,23 +20,23 @@ std::vector<char> independent_set(const StrongGraph& graph, const std::vector<ch
   const std::int32_t rows = graph.rows();
   std::vector<Key> own(at(rows), kOut), near(at(rows), kOut), next(at(rows), kOut);
   for_rows(rows, [&](std::int32_t i) {
-    if (candidate[at(i)] != 0) own[at(i)] = priority_of(i);
+    if (candidate[at(i)] != 0) near[at(i)] = own[at(i)] = priority_of(i);
   });
-  // The largest key of a row and its neighbours among the candidates.
+  // The largest key of a row and its neighbours; rows that are no candidates have the lowest one.
   const auto largest = [&](std::int32_t row, const std::vector<Key>& keys) {
     Key most = keys[at(row)];
-    each_neighbour(graph, row, [&](std::int32_t j) {
-      if (candidate[at(j)] != 0 && keys[at(j)] > most) most = keys[at(j)];
-    });
+    each_neighbour(graph, row, [&](std::int32_t j) { most = std::max(most, keys[at(j)]); });
     return most;
   };
   for (double left = 1.0; left > 0.0;) {
     for_rows(rows, [&](std::int32_t i) {
-      if (candidate[at(i)] != 0 && near[at(i)] < kIn) near[at(i)] = largest(i, own);
+      // What is beside a row of the set is settled, as is what has no candidate beside it.
+      if (const Key before = near[at(i)]; before < kIn && before > kOut)
+        near[at(i)] = largest(i, own);
     });
     left = sum_over_rows(rows, [&](std::int32_t i) {
       next[at(i)] = own[at(i)];
-      if (candidate[at(i)] == 0 || own[at(i)] < kUndecided || own[at(i)] >= kIn) return 0.0;
+      if (own[at(i)] < kUndecided || own[at(i)] >= kIn) return 0.0;
       next[at(i)] = decided(own[at(i)], largest(i, near));
       return next[at(i)] == own[at(i)] ? 1.0 : 0.0;
     });

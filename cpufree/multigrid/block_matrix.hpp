@@ -1,6 +1,7 @@
 // Sparse matrices of dense blocks while a hierarchy is set up: one block for each pair of nodes.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <span>
 #include <type_traits>
@@ -81,7 +82,7 @@ class RowSums {
 
   // add_to(block, k) for k from begin to end - 1, with the block of column col[k], zeros if it is
   // new. Where an entry is a number there is no branch: which column is
-  // new cannot be predicted.
+  // new cannot be predicted, and compilers make branches of conditions.
   template <class F>
   void add(std::span<const std::int32_t> col, std::int64_t begin, std::int64_t end, F&& add_to) {
     reserve(end - begin);
@@ -92,15 +93,15 @@ class RowSums {
     for (std::int64_t k = begin; k < end; ++k) {
       const std::int32_t column = col[at(k)];
       std::int32_t place = place_of[column] - base;
-      const bool fresh = place < 0;
-      place = fresh ? count : place;
+      const std::int32_t fresh = place >> 31;  // all bits or none
+      place = (place & ~fresh) | (count & fresh);
       place_of[column] = base + place;
       columns[count] = column;
-      count += fresh ? 1 : 0;
+      count -= fresh;
       double* const block = values + std::int64_t{place} * area_;
       if constexpr (std::same_as<Area, Known<1>>)
-        *block = fresh ? 0.0 : *block;
-      else if (fresh)
+        *block = std::bit_cast<double>(std::bit_cast<std::int64_t>(*block) & ~std::int64_t{fresh});
+      else if (fresh != 0)
         std::fill_n(block, at(area_), 0.0);
       add_to(block, k);
     }
@@ -120,14 +121,19 @@ class RowSums {
       base_ = 1;
     }
   }
-  // Appends them by column, and forgets them.
-  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val) {
-    std::ranges::sort(columns());
+  // Appends them by column, from column `least` on, and forgets all.
+  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val, std::int32_t least = 0) {
+    const auto all = columns();
+    const auto end =
+        least == 0 ? all.end()
+                   : std::partition(all.begin(), all.end(), [&](auto c) { return c >= least; });
+    std::sort(all.begin(), end);
     const std::size_t before = val.size();
-    col.insert(col.end(), columns().begin(), columns().end());
-    val.resize(before + at(count_) * at(area_));
+    col.insert(col.end(), all.begin(), end);
+    val.resize(before + at(end - all.begin()) * at(area_));
     double* to = val.data() + before;
-    for (const std::int32_t column : columns()) to = std::copy_n(block_of(column), at(area_), to);
+    for (auto column = all.begin(); column != end; ++column)
+      to = std::copy_n(block_of(*column), at(area_), to);
     clear();
   }
 

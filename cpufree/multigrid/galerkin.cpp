@@ -46,7 +46,7 @@ class UpperRows {
     const std::int64_t first = restrict_row(row), second = prolongate(row);
     const std::int64_t each = std::int64_t{m_} * d_;
     work_.add(first * each * d_, second * each * m_);
-    of_coarse_.move_to(col, val);
+    of_coarse_.move_to(col, val, row);
   }
 
  private:
@@ -70,7 +70,8 @@ class UpperRows {
       const double* const weight = of_fine_.block(f);
       std::int64_t begin = p_.begin(k);
       products += p_.end(k) - begin;
-      while (begin < p_.end(k) && p_.col[at(begin)] < row) ++begin;
+      // Of numbers all are summed: where the upper half begins cannot be predicted.
+      while (m_ > 1 && begin < p_.end(k) && p_.col[at(begin)] < row) ++begin;
       of_coarse_.add(p_.col, begin, p_.end(k), [&, values = p_.val](double* sum, std::int64_t e) {
         add_product<false>(sum, weight, values + e * d_ * m_, m_, d_, m_);
       });

@@ -151,7 +151,7 @@ class Setup {
     const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
     // Without weak entries the filtered matrix is the matrix.
     const double filtered =
-        has_weak(a, made.strong) ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
+        made.strong.has_weak() ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
     return smoothed_prolongator(view_of(a), made.aggregates, t.values, near_.modes, filtered,
                                 &made.strong, diagonal);
   }

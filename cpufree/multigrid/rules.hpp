@@ -19,12 +19,8 @@ CPUFREE_FN double threshold_of(double most, double theta) {
   const double half = 0.5 * most, least = kLeastStrong * theta;
   return half < least ? least : half > theta ? theta : half;
 }
-// The entry of a row and a column that have these thresholds.
-CPUFREE_FN bool is_strong(double size, double theta, double of_row, double of_column) {
-  const double more = size * (1.0 + kEqual);
-  if (!(more >= kLeastStrong * theta)) return false;
-  return more >= theta || (more >= of_row && more >= of_column);
-}
+// `needed`: the larger threshold of an entry's row and column.
+CPUFREE_FN bool is_strong(double size, double needed) { return size * (1.0 + kEqual) >= needed; }
 // Whether a coupling is stronger than the strongest one before it.
 CPUFREE_FN bool is_stronger(double size, double most) { return size > most * (1.0 + kEqual); }
 
@@ -34,7 +30,7 @@ CPUFREE_FN std::int64_t byte_of_row(std::int64_t row, std::int64_t begin) {
   return begin / 8 + row;
 }
 
-// The diagonal of the filtered matrix, where `lumped` is 1 and the weak entries of the row.
+// The diagonal of the filtered matrix, where `lumped` is that of A and the weak entries of the row.
 inline constexpr double kLeastDiagonal = 0.3;
 CPUFREE_FN double guarded_diagonal(double lumped) {
   if (!(lumped - lumped == 0.0)) return 1.0;  // not finite

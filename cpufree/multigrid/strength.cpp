@@ -1,5 +1,6 @@
 #include "cpufree/multigrid/strength.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
 
@@ -93,17 +94,24 @@ Strength::Strength(const SparseMatrix& a, double theta) {
     threshold[at(row)] = threshold_of(most, theta);
   });
   bits_.resize(place(a, a.rows() - 1) + at((a.end(a.rows() - 1) - a.begin(a.rows() - 1)) / 8 + 1));
+  std::atomic<bool> weak = false;
   for_rows(a.rows(), [&](std::int32_t row) {
     std::uint8_t* const bits = bits_.data() + place(a, row);
     const std::int64_t length = a.end(row) - a.begin(row);
     for (std::int64_t byte = 0; 8 * byte <= length; ++byte) bits[byte] = 0;
+    std::int64_t others = 0;  // that are not strong, with the diagonal
     for (std::int64_t bit = 0; bit < length; ++bit) {
       const auto k = at(a.begin(row) + bit);
-      const bool strong = a.col[k] != row && is_strong(std::abs(a.val[k]), theta,
-                                                       threshold[at(row)], threshold[at(a.col[k])]);
-      if (strong) bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | 1U << (bit % 8));
+      const double needed = std::max(threshold[at(row)], threshold[at(a.col[k])]);
+      // No branch: which entries are strong cannot be predicted.
+      const unsigned strong =
+          (a.col[k] != row ? 1U : 0U) & (is_strong(std::abs(a.val[k]), needed) ? 1U : 0U);
+      bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | strong << (bit % 8));
+      others += 1 - static_cast<std::int64_t>(strong);
     }
+    if (others > 1) weak = true;
   });
+  weak_ = weak;
 }
 
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
@@ -111,45 +119,39 @@ StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>&
   StrongGraph graph;
   graph.row_ptr.assign(at(a.rows()) + 1, 0);
   graph.isolated.assign(at(a.rows()), 1);
-  const auto each = [&](std::int32_t row, auto&& f) {
-    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (strong(a, row, k)) f(a.col[at(k)]);
-  };
+  // No branch: which entries are strong cannot be predicted.
   for_rows(a.rows(), [&](std::int32_t row) {
-    each(row, [&](std::int32_t column) {
-      graph.isolated[at(row)] = 0;
-      if (owner[at(column)] == owner[at(row)]) ++graph.row_ptr[at(row) + 1];
-    });
+    std::int64_t all = 0, inside = 0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+      const std::int64_t is = strong(a, row, k) ? 1 : 0;
+      all += is;
+      inside += is & (owner[at(a.col[at(k)])] == owner[at(row)] ? 1 : 0);
+    }
+    graph.isolated[at(row)] = all == 0 ? 1 : 0;
+    graph.row_ptr[at(row) + 1] = inside;
   });
   std::partial_sum(graph.row_ptr.begin(), graph.row_ptr.end(), graph.row_ptr.begin());
-  graph.col.resize(at(graph.row_ptr.back()));
+  graph.col.resize(at(graph.row_ptr.back()) + 1);
   for_rows(a.rows(), [&](std::int32_t row) {
     std::int64_t to = graph.row_ptr[at(row)];
-    each(row, [&](std::int32_t column) {
-      if (owner[at(column)] == owner[at(row)]) graph.col[at(to++)] = column;
-    });
+    const std::int64_t end = graph.row_ptr[at(row) + 1];
+    for (std::int64_t k = a.begin(row); to < end; ++k) {
+      graph.col[at(to)] = a.col[at(k)];
+      to += strong(a, row, k) & (owner[at(a.col[at(k)])] == owner[at(row)]) ? 1 : 0;
+    }
   });
+  graph.col.pop_back();
   return graph;
-}
-
-bool has_weak(const SparseMatrix& a, const Strength& strong) {
-  return sum_over_rows(a.rows(), [&](std::int32_t row) {
-           std::int64_t weak = 0;
-           for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-             weak += a.col[at(k)] != row && !strong(a, row, k) ? 1 : 0;
-           return static_cast<double>(weak);
-         }) > 0.0;
 }
 
 std::vector<double> filtered_diagonal(const SparseMatrix& a, std::span<const double> constant,
                                       const Strength& strong) {
   std::vector<double> diagonal(at(a.rows()), 1.0);
   for_rows(a.rows(), [&](std::int32_t row) {
-    double weak = 0.0;
+    double sum = 0.0;  // of the diagonal, too, which counts as weak
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-      if (a.col[at(k)] != row && !strong(a, row, k))
-        weak += a.val[at(k)] * (constant[at(a.col[at(k)])] / constant[at(row)]);
-    diagonal[at(row)] = guarded_diagonal(1.0 + weak);
+      sum += (strong(a, row, k) ? 0.0 : a.val[at(k)]) * constant[at(a.col[at(k)])];
+    diagonal[at(row)] = guarded_diagonal(sum / constant[at(row)]);
   });
   return diagonal;
 }
@@ -167,13 +169,18 @@ double largest_eigenvalue(const SparseMatrix& a, const std::vector<double>& diag
                           const Strength& strong) {
   std::vector<double> root(diagonal.size());  // of 1 / D
   for_rows(a.rows(), [&](std::int32_t i) { root[at(i)] = 1.0 / std::sqrt(diagonal[at(i)]); });
-  return lanczos(a.rows(), [&](std::int32_t row, const std::vector<double>& v) {
-    double sum = 0.0;
+  PageVector<float> filtered(a.val.size());  // 0 where weak; once, for all steps
+  for_rows(a.rows(), [&](std::int32_t row) {
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-      const std::int32_t column = a.col[at(k)];
-      if (strong(a, row, k)) sum += a.val[at(k)] * v[at(column)] * root[at(column)];
+      const double value = a.val[at(k)] * root[at(row)] * root[at(a.col[at(k)])];
+      filtered[at(k)] = strong(a, row, k) ? static_cast<float>(value) : 0.0F;
     }
-    return v[at(row)] + sum * root[at(row)];
+  });
+  return lanczos(a.rows(), [&](std::int32_t row, const std::vector<double>& v) {
+    double sum = v[at(row)];
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+      sum += filtered[at(k)] * v[at(a.col[at(k)])];
+    return sum;
   });
 }
 

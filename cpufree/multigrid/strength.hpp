@@ -28,6 +28,9 @@ class Strength {
   Strength() = default;
   Strength(const SparseMatrix& a, double theta);
 
+  // Whether there are entries beside the diagonal that are not strong.
+  bool has_weak() const { return weak_; }
+
   // Entry k of a, in this row.
   template <class A>
   bool operator()(const A& a, std::int32_t row, std::int64_t k) const {
@@ -42,13 +45,11 @@ class Strength {
     return at(byte_of_row(row, a.begin(row)));
   }
   PageVector<std::uint8_t> bits_;
+  bool weak_ = false;
 };
 
 StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>& owner,
                          const Strength& strong);
-
-// Whether there are entries beside the diagonal that are not strong.
-bool has_weak(const SparseMatrix& a, const Strength& strong);
 
 // The filtered matrix F (Vanek, Mandel & Brezina 1996): strong entries as they are, and a diagonal
 // that weak ones are added to, so that F `constant` = A `constant`. That diagonal is no less than

@@ -15,27 +15,56 @@ struct Smoothing {
   const std::vector<double>& diagonal;
 };
 
-// A row of the prolongator. Where blocks have one row, D_F^-1 F has a diagonal of ones.
-template <class D, class M, class Sums>
-void sum_row(const Smoothing& s, std::int32_t row, D d, M m, Sums& sums) {
-  const BlockView& a = s.a;
-  const bool filtered = s.strong != nullptr;
-  for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
-    const std::int32_t j = a.col[at(k)];
-    if (s.aggregate[at(j)] < 0 || (filtered && j != row && !(*s.strong)(a, row, k))) continue;
-    const double* const t = s.t + std::int64_t{j} * d * m;
-    sums.add(s.aggregate, j, j + 1, [&](double* sum, std::int64_t) {
-      const double* const block = a.val + k * d * d;
-      const double scale = filtered ? s.omega / s.diagonal[at(row)] : s.omega;
-      for (int i = 0; i < d; ++i)
-        for (int e = 0; e < d; ++e) {
-          const bool diagonal = j == row && i == e;
-          const double factor = diagonal ? 1.0 - s.omega : -scale * block[i * d + e];
-          for (int c = 0; c < m; ++c) sum[i * m + c] += factor * t[e * m + c];
+// Works out rows of the prolongator. Where blocks have one row, D_F^-1 F has a diagonal of ones.
+template <class D, class M>
+class RowSmoother {
+ public:
+  RowSmoother(const Smoothing& s, std::int32_t aggregates, D d, M m)
+      : s_(s), d_(d), m_(m), sums_(aggregates, times(d, m)) {}
+
+  void append(std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) {
+    const BlockView& a = s_.a;
+    select(row);
+    const double scale = s_.strong == nullptr ? s_.omega : s_.omega / s_.diagonal[at(row)];
+    sums_.add(to_, 0, std::ssize(to_), [&](double* sum, std::int64_t q) {
+      const std::int64_t k = from_[at(q)];
+      const double* const block = a.val + k * d_ * d_;
+      const double* const t = s_.t + std::int64_t{a.col[at(k)]} * d_ * m_;
+      for (int i = 0; i < d_; ++i)
+        for (int e = 0; e < d_; ++e) {
+          const bool diagonal = a.col[at(k)] == row && i == e;
+          const double factor = diagonal ? 1.0 - s_.omega : -scale * block[i * d_ + e];
+          for (int c = 0; c < m_; ++c) sum[i * m_ + c] += factor * t[e * m_ + c];
         }
     });
+    sums_.move_to(col, val);
   }
-}
+
+ private:
+  // Entries that count: those of F whose columns are of aggregates. No branch: which ones are
+  // strong cannot be predicted.
+  void select(std::int32_t row) {
+    const BlockView& a = s_.a;
+    const std::size_t length = at(a.end(row) - a.begin(row));
+    to_.resize(length), from_.resize(length);
+    std::size_t count = 0;
+    for (std::int64_t k = a.begin(row); k < a.end(row); ++k) {
+      const std::int32_t j = a.col[at(k)];
+      to_[count] = s_.aggregate[at(j)];
+      from_[count] = k;
+      const bool counts = s_.strong == nullptr || (j == row) | (*s_.strong)(a, row, k);
+      count += counts & (to_[count] >= 0) ? 1 : 0;
+    }
+    to_.resize(count), from_.resize(count);
+  }
+
+  const Smoothing& s_;
+  [[no_unique_address]] D d_;
+  [[no_unique_address]] M m_;
+  RowSums<decltype(times(D(), M()))> sums_;
+  std::vector<std::int32_t> to_;    // aggregates
+  std::vector<std::int64_t> from_;  // entries of A
+};
 
 }  // namespace
 
@@ -45,14 +74,11 @@ BlockMatrix smoothed_prolongator(const BlockView& a, const Aggregates& aggregate
   const Smoothing s{a, aggregates.of_row, t.data(), 4.0 / (3.0 * lambda), strong, diagonal};
   BlockMatrix p{a.height, width, {}};
   p.entries = with_sizes(a.height, width, [&](auto d, auto m) {
-    using Sums = RowSums<decltype(times(d, m))>;
+    using Smoother = RowSmoother<decltype(d), decltype(m)>;
     return matrix_of_rows(
         a.rows(), aggregates.count, threads_for(aggregates.count, a.row_ptr.back()),
-        [&] { return Sums(aggregates.count, times(d, m)); },
-        [&](Sums& sums, std::int32_t row, auto& col, auto& val) {
-          sum_row(s, row, d, m, sums);
-          sums.move_to(col, val);
-        },
+        [&] { return Smoother(s, aggregates.count, d, m); },
+        [](Smoother& rows, std::int32_t row, auto& col, auto& val) { rows.append(row, col, val); },
         times(d, m));
   });
   return p;

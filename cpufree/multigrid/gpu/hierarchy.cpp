@@ -101,7 +101,7 @@ class Setup {
 
   std::string try_to_coarsen() {
     const MatrixOnGpu& a = fine().matrix;
-    const StrongOnGpu strong = steps_.find_strong(a, owners(), threshold_.data(), theta_);
+    const StrongOnGpu strong = steps_.find_strong(a, owners(), threshold_.data());
     AggregatesOnGpu made = steps_.aggregate(a, strong, owners(), order(), *h_.kept);
     theta_ *= 0.5;
     if (made.count == 0) return "no row has a strong coupling to another one";

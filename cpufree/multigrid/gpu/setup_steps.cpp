@@ -43,14 +43,14 @@ std::int64_t SetupSteps::scan(const std::int32_t* numbers, std::int64_t count, s
 }
 
 StrongOnGpu SetupSteps::find_strong(const MatrixOnGpu& a, const std::int32_t* owner,
-                                    const double* threshold, double theta) {
+                                    const double* threshold) {
   StrongOnGpu strong;
   auto* const bits = scratch_.take<std::uint8_t>(multigrid::byte_of_row(a.rows + 1, a.nonzeros));
   auto* const count = scratch_.take<std::int32_t>(a.rows);
   auto* const isolated = scratch_.take<std::int32_t>(a.rows);
   auto* const ptr = scratch_.take<std::int64_t>(a.rows + 1);
   auto* const weak = zeros<std::uint32_t>(1);
-  launch(setup::FindStrong{a.view(), owner, threshold, theta, bits, count, isolated, weak}, a.rows);
+  launch(setup::FindStrong{a.view(), owner, threshold, bits, count, isolated, weak}, a.rows);
   auto* const col = scratch_.take<std::int32_t>(scan(count, a.rows, ptr));
   strong.bits = {bits};
   strong.isolated = isolated;

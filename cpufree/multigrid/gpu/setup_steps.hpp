@@ -72,8 +72,7 @@ class SetupSteps {
   // Sums of the numbers before each, and of all, which is returned.
   std::int64_t scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to);
 
-  StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold,
-                          double theta);
+  StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold);
   // Owners of aggregates, and matrices below, are made in `kept`.
   AggregatesOnGpu aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
                             const std::int32_t* owner, const std::int32_t* order, Scratch& kept);

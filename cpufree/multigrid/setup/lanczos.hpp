@@ -45,7 +45,7 @@ struct BeginLanczos {
 };
 
 // w = A v, or the filtered matrix times v where `root` is not null: the inverse roots of its
-// diagonal.
+// diagonal. Entries of that are in single precision, as on the host.
 struct MultiplyLanczos {
   Rows a;
   Bits strong;
@@ -56,15 +56,15 @@ struct MultiplyLanczos {
 
   CPUFREE_KERNEL_FN double times_row(std::int64_t row) const {
     const std::int64_t begin = a.ptr[row];
-    double sum = 0.0;
+    double sum = root == nullptr ? 0.0 : v[row];  // the diagonal is 1
     for (std::int64_t k = begin; k < a.ptr[row + 1]; ++k) {
       const std::int32_t column = a.col[k];
       if (root == nullptr)
         sum += a.val[k] * v[column];
       else if (strong(row, begin, k))
-        sum += a.val[k] * v[column] * root[column];
+        sum += static_cast<float>(a.val[k] * root[row] * root[column]) * v[column];
     }
-    return root == nullptr ? sum : v[row] + sum * root[row];
+    return sum;
   }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {

@@ -92,7 +92,6 @@ struct FindStrong {
   Rows a;
   const std::int32_t* owner = nullptr;
   const double* threshold = nullptr;
-  double theta = 0.0;
   std::uint8_t* bits = nullptr;
   std::int32_t* count = nullptr;
   std::int32_t* isolated = nullptr;  // 1: the row has no strong entry
@@ -109,7 +108,8 @@ struct FindStrong {
         for (std::int64_t k = first; k < first + 8 && k < end; ++k) {
           const std::int32_t column = a.col[k];
           if (column == row) continue;
-          if (!is_strong(std::fabs(a.val[k]), theta, threshold[row], threshold[column])) {
+          const double mine = threshold[row], other = threshold[column];
+          if (!is_strong(std::fabs(a.val[k]), mine > other ? mine : other)) {
             some_weak = true;
             continue;
           }
