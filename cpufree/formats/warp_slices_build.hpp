@@ -33,10 +33,12 @@ struct ShareSource {
     return local.row_ptr[static_cast<std::size_t>(row)];
   }
   T value(std::int64_t entry) const { return local.val[static_cast<std::size_t>(entry)]; }
-  // What padding of a row without entries reads. Rows may be more than columns.
+  // The column that padding of a row without entries reads: its own. Rows between two levels of
+  // multigrid may outnumber the columns: then the last one, for what lies behind the operand may be
+  // a NaN, and zero times that is one.
   std::int32_t name(std::int32_t row) const {
-    if (columns != nullptr) return (*columns)(row);
-    return row < local.rows() ? row : 0;
+    const std::int32_t own = row < local.rows() ? row : local.rows() - 1;
+    return columns == nullptr ? own : (*columns)(own);
   }
 };
 

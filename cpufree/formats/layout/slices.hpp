@@ -22,8 +22,8 @@ struct LocalRows {
 
   CPUFREE_FN std::int64_t begin_of(std::int32_t row) const { return ptr[row]; }
   CPUFREE_FN std::int32_t column(std::int64_t entry) const { return col[entry]; }
-  // What padding of a row without entries reads.
-  CPUFREE_FN std::int32_t name(std::int32_t row) const { return row < columns ? row : 0; }
+  // The column that padding of a row without entries reads, as ShareSource says.
+  CPUFREE_FN std::int32_t name(std::int32_t row) const { return row < columns ? row : columns - 1; }
   CPUFREE_FN T value(std::int64_t entry) const { return val[entry]; }
 };
 
