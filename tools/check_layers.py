@@ -42,7 +42,8 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
     "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
     | {"solvers/host"},
-    "multigrid/gpu": {"gpu", "multigrid", "multigrid/host", "problem", "solvers/gpu", "solvers/host"},
+    "multigrid/gpu": {"gpu", "multigrid", "multigrid/host", "problem", "solvers/gpu"}
+    | {"solvers/host"},
     "stencils": {"device", "problem"},
     "stencils/cpu": {"stencils", "stencils/host", "launch/cpu", "plugins/cpu"},
     "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "launch/gpu"}
@@ -175,7 +176,8 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines": set(),
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
-    "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
+    "amg": {"solvers"},
+    "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "triggered"},
 }
 # How much host code of the extension may see the port of kernels, the most costly header there is

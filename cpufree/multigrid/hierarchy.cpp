@@ -38,6 +38,14 @@ void scale_vectors(NearNullSpace& near, const std::vector<double>& s) {
     for (std::size_t m = 0; m < modes; ++m) near.vectors[i * modes + m] /= s[i];
 }
 
+// The first vector, which the filtered matrix keeps.
+PageVector<double> first_of(const NearNullSpace& near) {
+  if (near.modes == 1) return near.vectors;
+  PageVector<double> first(near.vectors.size() / at(near.modes));
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = near.vectors[i * at(near.modes)];
+  return first;
+}
+
 bool several(const std::vector<std::int32_t>& owner) {
   return std::ranges::adjacent_find(owner, std::ranges::not_equal_to()) != owner.end();
 }
@@ -110,6 +118,9 @@ class Setup {
     h_.coarsenings.push_back(std::move(made));
   }
 
+  // What the last level has to represent.
+  const NearNullSpace& near() const { return near_; }
+
  private:
   Level& fine() { return h_.levels.back(); }
   bool whole() const { return h_.is_whole(h_.levels.size() - 1); }
@@ -148,7 +159,7 @@ class Setup {
       return smoothed_prolongator(blocks_.view(), made.aggregates,
                                   blocks_of(t, rows_, blocks_.height), near_.modes, fine().lambda,
                                   nullptr, {});
-    const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
+    const auto diagonal = filtered_diagonal(a, first_of(near_), made.strong);
     // Without weak entries the filtered matrix is the matrix.
     const double filtered =
         made.strong.has_weak() ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
@@ -211,11 +222,11 @@ NearNullSpace begin(Hierarchy& h, const CsrView<T>& a, std::span<const std::int3
   return scaled;
 }
 
-void solve_last(Hierarchy& h, const Options& options) {
+void solve_last(Hierarchy& h, const Options& options, const NearNullSpace& near = {}) {
   Level& last = h.levels.back();
   // Level 0 is never inverted: its rows are numbered as those of A are.
   if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
-    h.inverse = dense_inverse(last.matrix);
+    h.inverse = dense_inverse(last.matrix, near);
   if (h.inverse.empty()) last.lambda = largest_eigenvalue(last.matrix);
 }
 
@@ -241,7 +252,7 @@ Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owne
     const bool given = h.levels.size() == 1 && !order.empty();
     h.why = setup.coarsen(given ? order : all.first(at(h.levels.back().matrix.rows())));
   }
-  solve_last(h, options);
+  solve_last(h, options, setup.near());
   return h;
 }
 
@@ -252,17 +263,50 @@ Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> ow
   Hierarchy h;
   Setup setup(h, options, begin(h, a, owner, near));
   for (Coarsening& made : coarsenings) setup.repeat(std::move(made));
-  solve_last(h, options);
+  solve_last(h, options, setup.near());
   return h;
 }
 
-#define CPUFREE_HIERARCHY(T)                                                            \
-  template Hierarchy make_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,   \
-                                    std::span<const std::int32_t>, const Options&,      \
-                                    const NearNullSpace*);                              \
-  template Hierarchy remake_hierarchy(const CsrView<T>&, std::span<const std::int32_t>, \
-                                      std::vector<Coarsening>, const Options&,          \
-                                      const NearNullSpace*);
+template <class T>
+Hierarchy hierarchy_of_prolongators(const CsrView<T>& a, std::span<const SparseMatrix> prolongators,
+                                    const Options& options) {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  Hierarchy h;
+  const std::vector<std::int32_t> owner(at(a.n), 0);
+  begin(h, a, owner, nullptr);
+  std::vector<double> scale = h.scale;
+  for (const SparseMatrix& given : prolongators) {
+    Level& fine = h.levels.back();
+    fine.lambda = largest_eigenvalue(fine.matrix);
+    BlockMatrix p{1, 1, given};
+    for_rows(given.rows(), [&](std::int32_t row) {
+      for (std::int64_t k = given.begin(row); k < given.end(row); ++k)
+        p.entries.val[at(k)] /= scale[at(row)];
+    });
+    Level coarse;
+    coarse.matrix = std::move(galerkin_product(view_of(fine.matrix), p.view(), kAny)->entries);
+    scale = inverse_roots(coarse.matrix);
+    scale_both_sides(coarse.matrix, scale);
+    scale_columns(p, scale);
+    fine.prolongator = std::move(p.entries);
+    coarse.owner.assign(at(coarse.matrix.rows()), 0);
+    h.levels.push_back(std::move(coarse));
+  }
+  solve_last(h, options);
+  if (const auto rows = h.levels.back().matrix.rows(); rows > options.coarsest)
+    h.why = "the last one that is given has " + std::to_string(rows) + " rows";
+  return h;
+}
+
+#define CPUFREE_HIERARCHY(T)                                                                     \
+  template Hierarchy make_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,            \
+                                    std::span<const std::int32_t>, const Options&,               \
+                                    const NearNullSpace*);                                       \
+  template Hierarchy remake_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,          \
+                                      std::vector<Coarsening>, const Options&,                   \
+                                      const NearNullSpace*);                                     \
+  template Hierarchy hierarchy_of_prolongators(const CsrView<T>&, std::span<const SparseMatrix>, \
+                                               const Options&);
 CPUFREE_HIERARCHY(float)
 CPUFREE_HIERARCHY(double)
 

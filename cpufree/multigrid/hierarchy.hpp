@@ -68,4 +68,10 @@ Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> ow
                            std::vector<Coarsening> coarsenings, const Options& options = {},
                            const NearNullSpace* near = nullptr);
 
+// The hierarchy with these prolongators, the finest first, in the rows of A of one PE; all their
+// columns have entries. Matrices of coarse levels are P^T A P.
+template <class T>
+Hierarchy hierarchy_of_prolongators(const CsrView<T>& a, std::span<const SparseMatrix> prolongators,
+                                    const Options& options = {});
+
 }  // namespace cpufree::multigrid

@@ -1,6 +1,7 @@
 #include "cpufree/multigrid/transfer.hpp"
 
 #include <cmath>
+#include <numeric>
 
 namespace cpufree::multigrid {
 
@@ -84,13 +85,60 @@ BlockMatrix smoothed_prolongator(const BlockView& a, const Aggregates& aggregate
   return p;
 }
 
-std::vector<double> dense_inverse(const SparseMatrix& a) {
+namespace {
+
+// An orthonormal basis, one vector after the other, of the vectors that A maps to 0.
+std::vector<double> null_vectors(const SparseMatrix& a, const NearNullSpace& near) {
+  constexpr double kNull = 1e-11;  // of a matrix with a diagonal of ones
+  const std::size_t n = at(a.rows());
+  std::vector<double> basis;
+  for (std::size_t mode = 0; near.vectors.size() == n * at(near.modes) && mode < at(near.modes);
+       ++mode) {
+    std::vector<double> v(n);
+    for (std::size_t i = 0; i < n; ++i) v[i] = near.vectors[i * at(near.modes) + mode];
+    const auto norm = [&] {
+      return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+    };
+    const double size = norm();
+    for (int pass = 0; pass < 2; ++pass)
+      for (std::size_t q = 0; q < basis.size(); q += n) {
+        const double part = std::inner_product(v.begin(), v.end(), basis.data() + q, 0.0);
+        for (std::size_t i = 0; i < n; ++i) v[i] -= part * basis[q + i];
+      }
+    const double left = norm();
+    double most = 0.0;
+    for (std::int32_t row = 0; row < a.rows(); ++row) {
+      double sum = 0.0;
+      for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
+        sum += a.val[at(k)] * v[at(a.col[at(k)])];
+      most = std::max(most, std::abs(sum));
+    }
+    if (!(left > 1e-6 * size) || !(most <= kNull * left)) continue;
+    for (const double value : v) basis.push_back(value / left);
+  }
+  return basis;
+}
+
+// Adds `factor` times the projection on a space that has this orthonormal basis.
+void add_projection(std::vector<double>& matrix, const std::vector<double>& basis, std::size_t n,
+                    double factor) {
+  for (std::size_t q = 0; q < basis.size(); q += n)
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) matrix[i * n + j] += factor * basis[q + i] * basis[q + j];
+}
+
+}  // namespace
+
+// With Q an orthonormal basis of the null space, the pseudo-inverse is (A + Q Q^T)^-1 - Q Q^T.
+std::vector<double> dense_inverse(const SparseMatrix& a, const NearNullSpace& near) {
   constexpr double kSingular = 1e-12;  // a pivot below, of a matrix with a diagonal of ones
   const std::size_t n = at(a.rows());
   std::vector<double> l(n * n, 0.0);  // A = L L^T, row by row
   for (std::int32_t row = 0; row < a.rows(); ++row)
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
       l[at(row) * n + at(a.col[at(k)])] = a.val[at(k)];
+  const auto null = null_vectors(a, near);
+  add_projection(l, null, n, 1.0);
   std::vector<char> regular(n, 1);
   for (std::size_t i = 0; i < n; ++i) {
     double* const row = l.data() + i * n;
@@ -121,6 +169,7 @@ std::vector<double> dense_inverse(const SparseMatrix& a) {
       for (std::size_t k = 0; k < i; ++k) x[k] -= l[i * n + k] * x[i];
     }
   });
+  add_projection(inverse, null, n, -1.0);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < i; ++j)
       inverse[i * n + j] = inverse[j * n + i] = 0.5 * (inverse[i * n + j] + inverse[j * n + i]);

@@ -5,6 +5,7 @@
 
 #include "cpufree/multigrid/aggregation.hpp"
 #include "cpufree/multigrid/block_matrix.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
 
 namespace cpufree::multigrid {
 
@@ -17,7 +18,8 @@ BlockMatrix smoothed_prolongator(const BlockView& a, const Aggregates& aggregate
                                  const Strength* strong, const std::vector<double>& diagonal);
 
 // The inverse of a symmetric positive definite matrix, row by row, itself symmetric to the last
-// bit. Rows at which it is singular become 0.
-std::vector<double> dense_inverse(const SparseMatrix& a);
+// bit. Where A maps vectors of the near-null space to 0, the pseudo-inverse. Other rows at which it
+// is singular become 0.
+std::vector<double> dense_inverse(const SparseMatrix& a, const NearNullSpace& near = {});
 
 }  // namespace cpufree::multigrid

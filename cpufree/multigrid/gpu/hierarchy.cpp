@@ -65,8 +65,12 @@ class Setup {
   void solve_last() {
     LevelOnGpu& last = fine();
     // Level 0 is never inverted: its rows are numbered as those of A are.
-    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest)
-      h_.inverse = multigrid::dense_inverse(fetched(last.matrix));
+    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest) {
+      multigrid::NearNullSpace near;
+      const auto constant = fetch(steps_.stream(), constant_.data(), at(last.matrix.rows));
+      near.vectors.assign(constant.begin(), constant.end());
+      h_.inverse = multigrid::dense_inverse(fetched(last.matrix), near);
+    }
     if (h_.inverse.empty()) last.lambda = steps_.largest_eigenvalue(last.matrix);
     steps_.stream().wait();
   }
@@ -236,7 +240,7 @@ bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros) {
   constexpr std::int64_t kLeast = 100'000;
   const SystemSpec& spec = place.spec;
   return spec.factors.multigrid() && place.team() == nullptr && !spec.factors.near &&
-         (spec.layout > 0 || (spec.layout < 0 && nonzeros >= kLeast));
+         !spec.factors.prolongators && (spec.layout > 0 || (spec.layout < 0 && nonzeros >= kLeast));
 }
 
 template <class T>

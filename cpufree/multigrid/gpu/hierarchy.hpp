@@ -53,7 +53,7 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
                                                     const multigrid::Options& options);
 
 // Whether a GPU is to make the hierarchy of a matrix with so many nonzeros: one process has all of
-// it, and the constant is its near-null space.
+// it, the constant is its near-null space, and no levels come from outside.
 bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros);
 
 // That of a matrix in host memory, by the first GPU, in host memory. None: as above, or it has no

@@ -117,11 +117,17 @@ void list_rows(const HaloPlan<T>& plan, std::vector<std::int32_t>& owner,
 
 template <class T>
 Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                       const multigrid::Options& options, const multigrid::NearNullSpace* near,
+                       const multigrid::Options& options, const FactorSpec& factors,
                        std::vector<std::int32_t>& owner) {
+  if (factors.prolongators && plan.local.size() > 1)
+    throw Unsupported(
+        "levels from outside are for one PE, for their prolongators may reach further than A: pass "
+        "pes=1, or let pc='amg' make levels of its own");
   std::vector<std::int32_t> order;
   list_rows(plan, owner, order);
-  return multigrid::make_hierarchy(matrix, owner, order, options, near);
+  if (factors.prolongators)
+    return multigrid::hierarchy_of_prolongators(matrix, *factors.prolongators, options);
+  return multigrid::make_hierarchy(matrix, owner, order, options, factors.near.get());
 }
 
 SparseMatrix inverse_of(const Hierarchy& hierarchy) {
@@ -235,13 +241,13 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
   return made;
 }
 
-#define CPUFREE_MULTIGRID_LAYOUT(T)                                                           \
-  template void list_rows(const HaloPlan<T>&, std::vector<std::int32_t>&,                     \
-                          std::vector<std::int32_t>&);                                        \
-  template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&,                      \
-                                  const multigrid::Options&, const multigrid::NearNullSpace*, \
-                                  std::vector<std::int32_t>&);                                \
-  template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans,    \
+#define CPUFREE_MULTIGRID_LAYOUT(T)                                                        \
+  template void list_rows(const HaloPlan<T>&, std::vector<std::int32_t>&,                  \
+                          std::vector<std::int32_t>&);                                     \
+  template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&,                   \
+                                  const multigrid::Options&, const FactorSpec&,            \
+                                  std::vector<std::int32_t>&);                             \
+  template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans, \
                                          std::size_t, LevelEntries);
 CPUFREE_MULTIGRID_LAYOUT(float)
 CPUFREE_MULTIGRID_LAYOUT(double)

@@ -22,12 +22,11 @@ template <class T>
 void list_rows(const HaloPlan<T>& plan, std::vector<std::int32_t>& owner,
                std::vector<std::int32_t>& order);
 
-// The hierarchy of such a matrix; every process makes the same. `owner` becomes the PE of
-// each row. `near`: null where constants are the near-null space.
+// The hierarchy of such a matrix; every process makes the same. `owner` becomes the PE of each row.
+// Throws Unsupported where `factors` have prolongators and there are several PEs.
 template <class T>
 multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
-                                  const multigrid::Options& options,
-                                  const multigrid::NearNullSpace* near,
+                                  const multigrid::Options& options, const FactorSpec& factors,
                                   std::vector<std::int32_t>& owner);
 
 // Without the bytes.

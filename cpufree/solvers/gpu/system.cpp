@@ -159,7 +159,7 @@ multigrid::Hierarchy GpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
     if (auto made = hierarchy_by_gpu(place_, matrix, plan, options)) return *std::move(made);
   }
   std::vector<std::int32_t> owner;
-  return hierarchy_of(matrix, plan, options, factors.near.get(), owner);
+  return hierarchy_of(matrix, plan, options, factors, owner);
 }
 
 // Blocks have the rows of level 0 that they have of A.

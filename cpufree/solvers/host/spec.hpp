@@ -22,6 +22,8 @@ struct FactorSpec {
   int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
   // amg: what coarse levels have to represent; none: the constant.
   std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
+  // amg: those of levels from outside, the finest first; none: they are made.
+  std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators = nullptr;
 
   // Whether there are factors.
   bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }

@@ -8,8 +8,8 @@ equal, as in matrices of real parts. The suites structured and structured-small 
 without jitter: equal bricks make few distinct values. The suites poisson1d, which is nothing but
 reductions, heart, whose halos are irregular, and consolidation stand for matrices of Trotter et
 al. 2025, "CPU- and GPU-initiated Communication Strategies for Conjugate Gradient Methods on Large
-GPU Clusters", at sizes for one machine. The suite amg12 is of systems for algebraic multigrid, scalar
-ones and elastic bodies, and amg12-small is the same at no more than 300,000 rows.
+GPU Clusters", at sizes for one machine. The suite amg12 has systems for algebraic multigrid:
+scalar ones and elastic bodies; amg12-small is the same at no more than 300,000 rows.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from cpufree.text import number
 
 ENGINES = ("cpu_threads", "cpu_processes")
 """Those whose costs are known here."""
-SETUP, OF_NODES = 700.0, 1400.0
+SETUP, OF_NODES = 450.0, 300.0
 """Of the set-up of multigrid; where nodes have several unknowns."""
 CYCLE = 10.0
 """Of an iteration with multigrid."""

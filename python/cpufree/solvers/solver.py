@@ -34,6 +34,7 @@ from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import Goal, OneCall
+from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
@@ -111,7 +112,7 @@ class Solver:
         partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
-        pc: Preconditioner = "jacobi",
+        pc: Preconditioner | Levels = "jacobi",
         pc_level: int = 1,
         pc_block: Count = "auto",
         nullspace: NullSpaceLike = None,
@@ -127,7 +128,7 @@ class Solver:
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = Turns("this Solver")
         options = SetupOptions(
-            asked, partition, reorder, check, dtype, call, partition_cache, nullspace, pc
+            asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
         )
         self._matrix = MatrixOnPes(A, options)
 
@@ -280,7 +281,7 @@ class Solver:
         atol: float = 0.0,
         maxiter: int | None = None,
         method: Method = "auto",
-        pc: Preconditioner | None = None,
+        pc: Preconditioner | Levels | None = None,
         time_limit: float | None = None,
         wait_limit: float | None = None,
         progress: ProgressLike = None,

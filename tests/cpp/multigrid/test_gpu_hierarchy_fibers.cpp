@@ -86,7 +86,7 @@ std::vector<std::int32_t> slabs(std::int32_t rows, int pes) {
 
 // A 7-point grid with a coefficient that differs by orders of magnitude from cell to cell.
 template <class T = double>
-Matrix<T> jumps3d(std::int32_t m, double decades) {
+Matrix<T> jumps3d(std::int32_t m, double decades, double shift = 1e-3) {
   std::mt19937 random(4);
   std::uniform_real_distribution<double> exponent(0.0, decades);
   std::vector<double> k(at(m * m * m));
@@ -98,7 +98,7 @@ Matrix<T> jumps3d(std::int32_t m, double decades) {
     e[{i, i}] += w, e[{j, j}] += w;
   };
   for (std::int32_t i = 0; i < m * m * m; ++i) {
-    e[{i, i}] += 1e-3;
+    e[{i, i}] += shift;
     if (i % m + 1 < m) couple(i, i + 1);
     if (i / m % m + 1 < m) couple(i, i + m);
     if (i / (m * m) + 1 < m) couple(i, i + m * m);
@@ -160,6 +160,10 @@ TEST(aggregates_are_numbered_in_the_order_that_is_given) {
 
 TEST(rows_that_are_too_long_for_tables_on_chip_are_made_in_far_memory) {
   check_alike(hubs(4000, 2), {}, {}, {.coarsest = 10, .most_complexity = 50.0}, 2);
+}
+
+TEST(singular_matrices_have_the_pseudo_inverse_that_the_host_makes) {
+  check_alike(jumps3d(10, 0.0, 0.0));
 }
 
 TEST(a_diagonal_matrix_has_one_level) {

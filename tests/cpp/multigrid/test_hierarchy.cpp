@@ -257,6 +257,52 @@ TEST(the_dense_inverse_is_one_and_leaves_singular_rows_out) {
   CHECK(multigrid::dense_inverse(singular) == std::vector<double>({1, 0, 0, 0, 0, 0, 0, 0, 1}));
 }
 
+TEST(where_constants_are_null_the_last_level_has_the_pseudo_inverse) {
+  auto a = grid2d(40, 30);  // without the boundary: every row sums to 0
+  for (std::int32_t i = 0; i < a.n(); ++i) {
+    double sum = 0.0;
+    std::size_t diagonal = 0;
+    for (auto k = at(a.row_ptr[at(i)]); k < at(a.row_ptr[at(i) + 1]); ++k)
+      if (a.col[k] == i)
+        diagonal = k;
+      else
+        sum -= a.val[k];
+    a.val[diagonal] = sum;
+  }
+  const Serial h(hierarchy_of(a));
+  const Sparse& last = h.levels.back().a;
+  const Sparse back = reference::multiply(reference::multiply(last, h.solve), last);
+  for (std::size_t i = 0; i < last.size(); ++i)
+    for (const auto& [j, value] : back[i])
+      CHECK(std::abs(value - (last[i].contains(j) ? last[i].at(j) : 0.0)) < 1e-11);
+  double trace = 0.0;  // of a projection: its rank
+  const Sparse projection = reference::multiply(h.solve, last);
+  for (std::size_t i = 0; i < projection.size(); ++i) trace += projection[i].at(i);
+  CHECK(std::abs(trace - static_cast<double>(last.size() - 1)) < 1e-9);
+}
+
+TEST(with_the_prolongators_of_a_hierarchy_the_same_one_is_made) {
+  const auto a = grid3d(12, 0.1);
+  const auto h = hierarchy_of(a);
+  std::vector<multigrid::SparseMatrix> given;
+  std::vector<double> scale = h.scale;  // prolongators between levels as they are: S P / S'
+  for (std::size_t l = 0; l + 1 < h.levels.size(); ++l) {
+    auto& p = given.emplace_back(h.levels[l].prolongator);
+    for (std::int32_t row = 0; row < p.rows(); ++row)
+      for (std::int64_t k = p.begin(row); k < p.end(row); ++k)
+        p.val[at(k)] *= scale[at(row)] / (1.0 + p.col[at(k)] % 3);
+    scale.clear();
+    for (std::int32_t c = 0; c < p.columns; ++c) scale.push_back(1.0 + c % 3);
+  }
+  const auto made = multigrid::hierarchy_of_prolongators(a.view(), given, kDeep);
+  CHECK_EQ(made.levels.size(), h.levels.size());
+  for (std::size_t l = 0; l < h.levels.size(); ++l) {
+    CHECK(distance(sparse(made.levels[l].matrix), sparse(h.levels[l].matrix)) < 1e-12);
+    CHECK(std::abs(made.levels[l].lambda - h.levels[l].lambda) < 1e-12);
+  }
+  CHECK_EQ(iterations(a, Serial(made)), iterations(a, Serial(h)));
+}
+
 TEST(iterations_hardly_grow_with_the_system) {
   const auto small = grid2d(30, 30), large = grid2d(120, 120);
   const auto few = iterations(small, Serial(hierarchy_of(small)));
