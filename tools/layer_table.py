@@ -33,7 +33,8 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
     "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
     | {"solvers/host"},
-    "multigrid/gpu": {"multigrid", "multigrid/host", "solvers/gpu"},
+    "multigrid/gpu": {"gpu", "multigrid", "multigrid/host", "problem", "solvers/gpu"}
+    | {"solvers/host"},
     "stencils": {"device", "problem"},
     "stencils/cpu": {"stencils", "stencils/host", "launch/cpu", "plugins/cpu"},
     "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "launch/gpu"}

@@ -54,7 +54,6 @@ LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::in
   return best;
 }
 
-namespace {
 // Those of a level of multigrid depend on the number of rows alone: all of its matrices have the
 // same row in the same thread.
 LaneRows spread_rows(RowRange rows, int threads) {
@@ -63,7 +62,6 @@ LaneRows spread_rows(RowRange rows, int threads) {
   spread.lanes_log2 = spread.thin;
   return spread;
 }
-}  // namespace
 
 std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
   std::vector<PeLayout> layouts(plans.size());

@@ -78,6 +78,8 @@ std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
 // Rows with so many entries in all, shared among lanes of a block of so many threads. `lanes_log2`:
 // by how many, or -1.
 LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2);
+// As many lanes for each row as there are threads, where rows are fewer.
+LaneRows spread_rows(RowRange rows, int threads);
 // Chunks of slices that a warp of the block sums for these rows, one after the other.
 std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads);
 

@@ -17,7 +17,9 @@ from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
-SET_UP = ("block_jacobi", "fsai", "amg")
+ON_HOST = ("block_jacobi", "fsai")
+"""Set up by the host alone."""
+SET_UP = (*ON_HOST, "amg")
 """Preconditioners that are set up along with the matrix."""
 
 

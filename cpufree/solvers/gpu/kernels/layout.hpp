@@ -1,4 +1,5 @@
-// The kernels that lay a matrix out (formats/layout), launched on GPUs.
+// The kernels that lay a matrix out (formats/layout) and those that make a hierarchy of it
+// (multigrid/setup), launched on GPUs.
 #pragma once
 
 #include <gpu_names.hpp>
@@ -8,6 +9,7 @@
 #include <span>
 
 #include "cpufree/formats/layout/kernels.hpp"
+#include "cpufree/multigrid/setup/kernels.hpp"
 
 namespace cpufree {
 
@@ -32,16 +34,19 @@ inline std::int64_t summing_threads(std::int64_t items) {
 template <class K>
 void launch_layout(const K& kernel, std::int64_t items, gpuStream_t stream);
 
-// Begins to compile the kernels for values of a type, where kernels are compiled, for who is going
-// to launch them on these devices.
+// Begins to compile the kernels that lay a matrix out, or those of a hierarchy, for values of a
+// type, where kernels are compiled, for who is going to launch them on these devices.
 template <class T>
 void prepare_layout(std::span<const int> devices);
+void prepare_hierarchy(std::span<const int> devices);
 
 // X(K<T>) for all kernels and types of values.
 #define CPUFREE_LAYOUT_FLOAT(K) CPUFREE_LAYOUT_ONE(layout::K<float>)
 #define CPUFREE_LAYOUT_DOUBLE(K) CPUFREE_LAYOUT_ONE(layout::K<double>)
-#define CPUFREE_ALL_LAYOUT_KERNELS             \
-  CPUFREE_LAYOUT_KERNELS(CPUFREE_LAYOUT_FLOAT) \
-  CPUFREE_LAYOUT_KERNELS(CPUFREE_LAYOUT_DOUBLE)
+#define CPUFREE_SETUP(K) CPUFREE_LAYOUT_ONE(multigrid::setup::K)
+#define CPUFREE_ALL_LAYOUT_KERNELS              \
+  CPUFREE_LAYOUT_KERNELS(CPUFREE_LAYOUT_FLOAT)  \
+  CPUFREE_LAYOUT_KERNELS(CPUFREE_LAYOUT_DOUBLE) \
+  CPUFREE_MULTIGRID_KERNELS(CPUFREE_SETUP)
 
 }  // namespace cpufree
