@@ -179,20 +179,20 @@ struct MultiplyRows {
   }
   // The first entries of some parts are loaded together, so that the team waits once for them.
   template <class P>
-  CPUFREE_KERNEL_FN void add_parts(const P& port, const Part* part, int count,
+  CPUFREE_KERNEL_FN void add_parts(const P& port, const Part* part, int parts,
                                    const RowTable<P>& table) const {
     std::int32_t column[kAhead];
     double value[kAhead];
     CPUFREE_UNROLL
     for (int p = 0; p < kAhead; ++p) {
-      const std::int64_t m = p < count ? part[p].begin + port.team_lane() : 0;
-      column[p] = p < count && m < part[p].end ? column_at(m) : -1;
+      const std::int64_t m = p < parts ? part[p].begin + port.team_lane() : 0;
+      column[p] = p < parts && m < part[p].end ? column_at(m) : -1;
       value[p] = column[p] < 0 ? 0.0 : value_at(part[p], m);
     }
     CPUFREE_UNROLL
     for (int p = 0; p < kAhead; ++p) {
       if (column[p] >= 0) table.add(column[p], value[p]);
-      if (p >= count) continue;
+      if (p >= parts) continue;
       for (std::int64_t m = part[p].begin + port.team_lane() + P::team_lanes(); m < part[p].end;
            m += P::team_lanes())
         table.add(column_at(m), value_at(part[p], m));
