@@ -17,22 +17,11 @@ import scipy.sparse as sp
 from cpufree import Solver
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
-from cpufree.generate import generate, parse_spec, with_coordinates
+from cpufree.generate import generate, parse_spec, suite, with_coordinates
 from cpufree.matrix.load import as_csr
 from cpufree.solvers.near_nullspace import ModesGiven
 
-SYSTEMS = {
-    "poisson3d": "poisson3d?nx=64,ny=64,nz=64",
-    "poisson2d": "poisson2d?nx=500,ny=500",
-    "lognormal": "lognormal3d?nx=48,ny=48,nz=48",
-    "anisotropic": "poisson3d?nx=48,ny=48,nz=48,weights=1x1x0.001",
-    "thermal2d": "thermal2d",
-    "heart": "heart",
-    "graph": "delaunay3d",
-    "flange_hex": "flange_hex?r_out=24,t=4,pipe=14",
-    "geomodel_hex": "geomodel_hex",
-    "beam": "geomodel_hex?ex=9,ey=9,ez=96,contrast=1.0",
-}
+SYSTEMS = {e.name.removesuffix("-small"): e.spec for e in suite("amg12-small")}
 STRENGTHS = (0.0, 0.08)  # of PyAMG's symmetric measure
 
 

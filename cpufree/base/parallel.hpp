@@ -12,16 +12,19 @@
 
 namespace cpufree {
 
-// Calls f(k) for every k in [0, count). The first exception is passed on once all calls have ended;
+// Calls f(mine, k) for every k in [0, count), by `threads` threads at most; each of them makes what
+// it works with once, mine = make(). The first exception is passed on once all calls have ended;
 // where no thread can be had, fewer do the work.
-template <class F>
-void in_parallel(int count, F&& f) {
-  const int threads = std::min(count, available_cores());
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(threads, 1)));
+template <class Make, class F>
+void in_parallel(int count, int threads, Make&& make, F&& f) {
+  std::vector<std::exception_ptr> errors(
+      static_cast<std::size_t>(std::max(std::min(count, threads), 1)));
   std::atomic<int> next{0};
   const auto work = [&](std::size_t t) {
     try {
-      for (int k = next++; k < count; k = next++) f(k);
+      int k = next++;
+      if (k >= count) return;
+      for (auto&& mine = make(); k < count; k = next++) f(mine, k);
     } catch (...) {
       errors[t] = std::current_exception();
     }
@@ -37,6 +40,12 @@ void in_parallel(int count, F&& f) {
   }
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+}
+
+// Calls f(k) for every k in [0, count), by all cores.
+template <class F>
+void in_parallel(int count, F&& f) {
+  in_parallel(count, available_cores(), [] { return 0; }, [&](int, int k) { f(k); });
 }
 
 }  // namespace cpufree

@@ -2,18 +2,11 @@
 
 #include <cmath>
 
-#include "cpufree/multigrid/noise.hpp"
+#include "cpufree/multigrid/rules.hpp"
 
 namespace cpufree::multigrid {
 
 namespace {
-
-// A row's state in the two highest bits, then its priority: states are compared first.
-using Key = std::uint64_t;
-constexpr Key kIn = Key{2} << 62, kUndecided = Key{1} << 62, kOut = 0;
-constexpr Key priority_of(std::int32_t row) {
-  return kUndecided | (hash(row) >> 34 << 32) | static_cast<std::uint32_t>(row);
-}
 
 template <class F>
 void each_neighbour(const StrongGraph& graph, std::int32_t row, F&& f) {
@@ -27,28 +20,24 @@ std::vector<char> independent_set(const StrongGraph& graph, const std::vector<ch
   const std::int32_t rows = graph.rows();
   std::vector<Key> own(at(rows), kOut), near(at(rows), kOut), next(at(rows), kOut);
   for_rows(rows, [&](std::int32_t i) {
-    if (candidate[at(i)] != 0) own[at(i)] = priority_of(i);
+    if (candidate[at(i)] != 0) near[at(i)] = own[at(i)] = priority_of(i);
   });
-  // The largest key of a row and its neighbours among the candidates.
+  // The largest key of a row and its neighbours; rows that are no candidates have the lowest one.
   const auto largest = [&](std::int32_t row, const std::vector<Key>& keys) {
     Key most = keys[at(row)];
-    each_neighbour(graph, row, [&](std::int32_t j) {
-      if (candidate[at(j)] != 0 && keys[at(j)] > most) most = keys[at(j)];
-    });
+    each_neighbour(graph, row, [&](std::int32_t j) { most = std::max(most, keys[at(j)]); });
     return most;
   };
   for (double left = 1.0; left > 0.0;) {
     for_rows(rows, [&](std::int32_t i) {
-      if (candidate[at(i)] != 0 && near[at(i)] < kIn) near[at(i)] = largest(i, own);
+      // What is beside a row of the set is settled, as is what has no candidate beside it.
+      if (const Key before = near[at(i)]; before < kIn && before > kOut)
+        near[at(i)] = largest(i, own);
     });
     left = sum_over_rows(rows, [&](std::int32_t i) {
       next[at(i)] = own[at(i)];
-      if (candidate[at(i)] == 0 || own[at(i)] < kUndecided || own[at(i)] >= kIn) return 0.0;
-      const Key most = largest(i, near);
-      if (most == own[at(i)])
-        next[at(i)] = kIn | (own[at(i)] & ~kUndecided);
-      else if (most >= kIn)
-        next[at(i)] = kOut;
+      if (own[at(i)] < kUndecided || own[at(i)] >= kIn) return 0.0;
+      next[at(i)] = decided(own[at(i)], largest(i, near));
       return next[at(i)] == own[at(i)] ? 1.0 : 0.0;
     });
     own.swap(next);
@@ -103,7 +92,7 @@ void join_strongest(const StrongGraph& graph, const SparseMatrix& a,
     std::int64_t k = a.begin(i);
     each_neighbour(graph, i, [&](std::int32_t j) {
       while (a.col[at(k)] < j) ++k;
-      if (before[at(j)] < 0 || std::abs(a.val[at(k)]) <= most) return;
+      if (before[at(j)] < 0 || !is_stronger(std::abs(a.val[at(k)]), most)) return;
       most = std::abs(a.val[at(k)]);
       root_of[at(i)] = before[at(j)];
     });

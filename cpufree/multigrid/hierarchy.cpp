@@ -7,14 +7,13 @@
 #include <numeric>
 #include <utility>
 
+#include "cpufree/multigrid/galerkin.hpp"
+#include "cpufree/multigrid/nodes.hpp"
 #include "cpufree/multigrid/transfer.hpp"
 
 namespace cpufree::multigrid {
 
 namespace {
-
-// Of a Galerkin product, for each nonzero of A: 7-point grids take 6.
-constexpr double kMostMultiplications = 100.0;
 
 template <class T>
 SparseMatrix copy_of(const CsrView<T>& a) {
@@ -39,6 +38,14 @@ void scale_vectors(NearNullSpace& near, const std::vector<double>& s) {
     for (std::size_t m = 0; m < modes; ++m) near.vectors[i * modes + m] /= s[i];
 }
 
+// The first vector, which the filtered matrix keeps.
+PageVector<double> first_of(const NearNullSpace& near) {
+  if (near.modes == 1) return near.vectors;
+  PageVector<double> first(near.vectors.size() / at(near.modes));
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = near.vectors[i * at(near.modes)];
+  return first;
+}
+
 bool several(const std::vector<std::int32_t>& owner) {
   return std::ranges::adjacent_find(owner, std::ranges::not_equal_to()) != owner.end();
 }
@@ -48,6 +55,18 @@ std::vector<std::int32_t> of_nodes(const std::vector<std::int32_t>& of_row, cons
   std::vector<std::int32_t> result;
   for (std::int32_t n = 0; n < nodes.count(); ++n)
     result.push_back(nodes.of(n).empty() ? 0 : of_row[at(nodes.of(n).front())]);
+  return result;
+}
+
+// Of `width` values for each aggregate those of its columns.
+std::vector<double> of_columns(const std::vector<double>& values,
+                               const std::vector<std::int32_t>& first, std::int32_t width) {
+  std::vector<double> result;
+  result.reserve(at(first.back()));
+  for (std::size_t c = 0; c + 1 < first.size(); ++c) {
+    const auto from = values.begin() + static_cast<std::int64_t>(c) * width;
+    result.insert(result.end(), from, from + (first[c + 1] - first[c]));
+  }
   return result;
 }
 
@@ -65,7 +84,14 @@ std::vector<std::int32_t> order_of_nodes(std::span<const std::int32_t> order,
 class Setup {
  public:
   Setup(Hierarchy& h, const Options& options, NearNullSpace near)
-      : h_(h), options_(options), near_(std::move(near)), theta_(options.theta) {}
+      : h_(h), options_(options), near_(std::move(near)), theta_(options.theta) {
+    if (!near_.node.empty()) {
+      rows_ = rows_by_group(near_.node, near_.nodes);
+      blocks_ = blocks_of(fine().matrix, near_.node, rows_);
+    } else if (near_.modes > 1) {
+      rows_ = Groups::of_single_rows(fine().matrix.rows());
+    }
+  }
 
   // Coarsens the last level. Returns why that is not worth while; "": there is another level.
   std::string coarsen(std::span<const std::int32_t> order) {
@@ -92,6 +118,9 @@ class Setup {
     h_.coarsenings.push_back(std::move(made));
   }
 
+  // What the last level has to represent.
+  const NearNullSpace& near() const { return near_; }
+
  private:
   Level& fine() { return h_.levels.back(); }
   bool whole() const { return h_.is_whole(h_.levels.size() - 1); }
@@ -106,13 +135,12 @@ class Setup {
     return made;
   }
   Coarsening coarsening_of_nodes(std::span<const std::int32_t> order) {
-    const Groups rows = rows_by_group(near_.node, near_.nodes);
-    const SparseMatrix a = node_matrix(fine().matrix, near_.node, rows);
+    const SparseMatrix a = node_matrix(blocks_);
     const Strength strong(a, theta_);
     // Bricks have 26 neighbours: aggregates of a few nodes, with six columns each, would be many.
     const auto degree = static_cast<std::int32_t>(a.nonzeros() / std::max(1, a.rows()));
     return {{},
-            aggregate(strong_graph(a, of_nodes(owners(), rows), strong), a,
+            aggregate(strong_graph(a, of_nodes(owners(), rows_), strong), a,
                       order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2))};
   }
   Tentative tentative(const Aggregates& of) {
@@ -124,33 +152,39 @@ class Setup {
     return tentative_prolongator(near_, std::move(of_row), of.count);
   }
 
+  BlockMatrix prolongator(const Coarsening& made, const Tentative& t) {
+    const SparseMatrix& a = fine().matrix;
+    fine().lambda = largest_eigenvalue(a);
+    if (!near_.node.empty())
+      return smoothed_prolongator(blocks_.view(), made.aggregates,
+                                  blocks_of(t, rows_, blocks_.height), near_.modes, fine().lambda,
+                                  nullptr, {});
+    const auto diagonal = filtered_diagonal(a, first_of(near_), made.strong);
+    // Without weak entries the filtered matrix is the matrix.
+    const double filtered =
+        made.strong.has_weak() ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
+    return smoothed_prolongator(view_of(a), made.aggregates, t.values, near_.modes, filtered,
+                                &made.strong, diagonal);
+  }
   // False: the product takes more multiplications or has more nonzeros than it may.
   bool add_level(const Coarsening& made, Tentative t, double multiplications, double room) {
-    const SparseMatrix& a = fine().matrix;
-    const bool rows = near_.node.empty();
-    fine().lambda = largest_eigenvalue(a);
-    if (rows) {
-      const auto diagonal = filtered_diagonal(a, near_.vectors, made.strong);
-      // Without weak entries the filtered matrix is the matrix.
-      const double filtered =
-          has_weak(a, made.strong) ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
-      fine().prolongator = smoothed_prolongator(a, t, filtered, &made.strong, diagonal);
-    } else {
-      fine().prolongator = smoothed_prolongator(a, t, fine().lambda, nullptr, {});
-    }
-    auto product = galerkin_product(a, fine().prolongator, multiplications);
-    if (!product || static_cast<double>(product->nonzeros()) > room) {
-      fine().prolongator = {};
-      return false;
-    }
+    BlockMatrix p = prolongator(made, t);
+    auto product = galerkin_product(near_.node.empty() ? view_of(fine().matrix) : blocks_.view(),
+                                    p.view(), multiplications);
+    if (!product) return false;
+    const auto roots = inverse_roots(*product);
+    scale_both_sides(*product, roots);
+    scale_columns(p, roots);
     Level coarse;
-    coarse.matrix = std::move(*product);
-    const auto roots = inverse_roots(coarse.matrix);
-    scale_both_sides(coarse.matrix, roots);
-    scale_columns(fine().prolongator, roots);
-    near_ = std::move(t.coarse);
-    scale_vectors(near_, roots);
+    Groups below = rows_by_group(t.coarse.node, made.aggregates.count);
+    if (!t.coarse.node.empty()) blocks_ = *product;
+    coarse.matrix = rows_of(*std::move(product), below, t.first);
+    if (static_cast<double>(coarse.matrix.nonzeros()) > room) return false;
+    fine().prolongator = rows_of(std::move(p), rows_, t.first);
     coarse.owner = coarse_owners(t);
+    near_ = std::move(t.coarse);
+    scale_vectors(near_, of_columns(roots, t.first, near_.modes));
+    rows_ = std::move(below);
     if (!whole() && coarse.matrix.rows() <= options_.gathered && several(coarse.owner))
       h_.gathered = h_.levels.size();
     h_.levels.push_back(std::move(coarse));
@@ -169,6 +203,9 @@ class Setup {
   Hierarchy& h_;
   const Options& options_;
   NearNullSpace near_;  // of the last level
+  // Of the last level, where rows are not nodes.
+  Groups rows_;  // of each node
+  BlockMatrix blocks_;
   double theta_;
 };
 
@@ -185,11 +222,11 @@ NearNullSpace begin(Hierarchy& h, const CsrView<T>& a, std::span<const std::int3
   return scaled;
 }
 
-void solve_last(Hierarchy& h, const Options& options) {
+void solve_last(Hierarchy& h, const Options& options, const NearNullSpace& near = {}) {
   Level& last = h.levels.back();
   // Level 0 is never inverted: its rows are numbered as those of A are.
   if (h.levels.size() > 1 && last.matrix.rows() <= options.coarsest)
-    h.inverse = dense_inverse(last.matrix);
+    h.inverse = dense_inverse(last.matrix, near);
   if (h.inverse.empty()) last.lambda = largest_eigenvalue(last.matrix);
 }
 
@@ -215,7 +252,7 @@ Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owne
     const bool given = h.levels.size() == 1 && !order.empty();
     h.why = setup.coarsen(given ? order : all.first(at(h.levels.back().matrix.rows())));
   }
-  solve_last(h, options);
+  solve_last(h, options, setup.near());
   return h;
 }
 
@@ -226,17 +263,50 @@ Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> ow
   Hierarchy h;
   Setup setup(h, options, begin(h, a, owner, near));
   for (Coarsening& made : coarsenings) setup.repeat(std::move(made));
-  solve_last(h, options);
+  solve_last(h, options, setup.near());
   return h;
 }
 
-#define CPUFREE_HIERARCHY(T)                                                            \
-  template Hierarchy make_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,   \
-                                    std::span<const std::int32_t>, const Options&,      \
-                                    const NearNullSpace*);                              \
-  template Hierarchy remake_hierarchy(const CsrView<T>&, std::span<const std::int32_t>, \
-                                      std::vector<Coarsening>, const Options&,          \
-                                      const NearNullSpace*);
+template <class T>
+Hierarchy hierarchy_of_prolongators(const CsrView<T>& a, std::span<const SparseMatrix> prolongators,
+                                    const Options& options) {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  Hierarchy h;
+  const std::vector<std::int32_t> owner(at(a.n), 0);
+  begin(h, a, owner, nullptr);
+  std::vector<double> scale = h.scale;
+  for (const SparseMatrix& given : prolongators) {
+    Level& fine = h.levels.back();
+    fine.lambda = largest_eigenvalue(fine.matrix);
+    BlockMatrix p{1, 1, given};
+    for_rows(given.rows(), [&](std::int32_t row) {
+      for (std::int64_t k = given.begin(row); k < given.end(row); ++k)
+        p.entries.val[at(k)] /= scale[at(row)];
+    });
+    Level coarse;
+    coarse.matrix = std::move(galerkin_product(view_of(fine.matrix), p.view(), kAny)->entries);
+    scale = inverse_roots(coarse.matrix);
+    scale_both_sides(coarse.matrix, scale);
+    scale_columns(p, scale);
+    fine.prolongator = std::move(p.entries);
+    coarse.owner.assign(at(coarse.matrix.rows()), 0);
+    h.levels.push_back(std::move(coarse));
+  }
+  solve_last(h, options);
+  if (const auto rows = h.levels.back().matrix.rows(); rows > options.coarsest)
+    h.why = "the last one that is given has " + std::to_string(rows) + " rows";
+  return h;
+}
+
+#define CPUFREE_HIERARCHY(T)                                                                     \
+  template Hierarchy make_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,            \
+                                    std::span<const std::int32_t>, const Options&,               \
+                                    const NearNullSpace*);                                       \
+  template Hierarchy remake_hierarchy(const CsrView<T>&, std::span<const std::int32_t>,          \
+                                      std::vector<Coarsening>, const Options&,                   \
+                                      const NearNullSpace*);                                     \
+  template Hierarchy hierarchy_of_prolongators(const CsrView<T>&, std::span<const SparseMatrix>, \
+                                               const Options&);
 CPUFREE_HIERARCHY(float)
 CPUFREE_HIERARCHY(double)
 

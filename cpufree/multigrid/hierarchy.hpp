@@ -18,6 +18,9 @@ struct Options {
   std::int32_t gathered = 0;
 };
 
+// Of a Galerkin product, for each nonzero of A, at most: 7-point grids take 6.
+inline constexpr double kMostMultiplications = 100.0;
+
 struct Level {
   // D^-1/2 A D^-1/2 of this level's operator A, whose diagonal is D: its own is 1.
   SparseMatrix matrix;
@@ -64,5 +67,11 @@ template <class T>
 Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
                            std::vector<Coarsening> coarsenings, const Options& options = {},
                            const NearNullSpace* near = nullptr);
+
+// The hierarchy with these prolongators, the finest first, in the rows of A of one PE; all their
+// columns have entries. Matrices of coarse levels are P^T A P.
+template <class T>
+Hierarchy hierarchy_of_prolongators(const CsrView<T>& a, std::span<const SparseMatrix> prolongators,
+                                    const Options& options = {});
 
 }  // namespace cpufree::multigrid

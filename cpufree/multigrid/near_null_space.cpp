@@ -51,6 +51,14 @@ NearNullSpace NearNullSpace::constant(std::int32_t rows) {
   return near;
 }
 
+Groups Groups::of_single_rows(std::int32_t rows) {
+  Groups groups;
+  groups.first.resize(at(rows) + 1);
+  std::iota(groups.first.begin(), groups.first.end(), 0);
+  groups.row.assign(groups.first.begin(), groups.first.end() - 1);
+  return groups;
+}
+
 Groups rows_by_group(std::span<const std::int32_t> group, std::int32_t count) {
   Groups groups;
   groups.first.assign(at(count) + 1, 0);
@@ -62,25 +70,6 @@ Groups rows_by_group(std::span<const std::int32_t> group, std::int32_t count) {
   for (std::size_t row = 0; row < group.size(); ++row)
     if (group[row] >= 0) groups.row[at(next[at(group[row])]++)] = static_cast<std::int32_t>(row);
   return groups;
-}
-
-SparseMatrix node_matrix(const SparseMatrix& a, const std::vector<std::int32_t>& node,
-                         const Groups& rows) {
-  const std::int32_t nodes = rows.count();
-  SparseMatrix made = matrix_of_rows(nodes, nodes, a.nonzeros() / 4, [&](RowRange) {
-    return [&, sums = RowSums(nodes)](std::int32_t n, std::vector<std::int32_t>& col,
-                                      std::vector<double>& val) mutable {
-      sums.add(n, 0.0);
-      for (const std::int32_t row : rows.of(n))
-        for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
-          sums.add(node[at(a.col[at(k)])], a.val[at(k)] * a.val[at(k)]);
-      sums.move_to(col, val);
-    };
-  });
-  for (double& value : made.val) value = std::sqrt(value);
-  const auto roots = inverse_roots(made);
-  scale_both_sides(made, roots);
-  return made;
 }
 
 Tentative tentative_prolongator(const NearNullSpace& near, std::vector<std::int32_t> of_row,

@@ -23,6 +23,7 @@ struct NearNullSpace {
 struct Groups {
   std::vector<std::int32_t> first, row;
 
+  static Groups of_single_rows(std::int32_t rows);
   std::int32_t count() const { return static_cast<std::int32_t>(first.size()) - 1; }
   std::span<const std::int32_t> of(std::int32_t group) const {
     return std::span(row).subspan(at(first[at(group)]),
@@ -31,11 +32,6 @@ struct Groups {
 };
 // group[i], -1: none, is that of row i.
 Groups rows_by_group(std::span<const std::int32_t> group, std::int32_t count);
-
-// Sizes of the blocks of a matrix, in the Frobenius norm, scaled to a diagonal of ones: how
-// strongly nodes are coupled.
-SparseMatrix node_matrix(const SparseMatrix& a, const std::vector<std::int32_t>& node,
-                         const Groups& rows);
 
 // The tentative prolongator T (Vanek, Mandel & Brezina 1996): an orthonormal basis of the vectors
 // in each aggregate, so that T coarse.vectors = vectors there; where there is one vector, it is

@@ -40,13 +40,18 @@ void for_pieces(std::int32_t rows, F&& f) {
   });
 }
 
-// f(row) for all rows, by all cores.
+// f(row) for all rows, by all cores; `least` rows are worth a thread.
 template <class F>
-void for_rows(std::int32_t rows, F&& f) {
-  for_pieces(rows, [&](int, RowRange range) {
-    for (std::int32_t row = range.begin; row < range.end; ++row) f(row);
+void for_rows(std::int32_t rows, F&& f, std::int32_t least = kPieceRows) {
+  const int parts = std::clamp(rows / least, 1, 8 * available_cores());
+  const auto first = [&](int part) {
+    return static_cast<std::int32_t>(std::int64_t{rows} * part / parts);
+  };
+  in_parallel(parts, [&](int part) {
+    for (std::int32_t row = first(part); row < first(part + 1); ++row) f(row);
   });
 }
+inline constexpr std::int32_t kLongRows = 64;  // as many of these
 
 // The sum of f(row), in one order on any number of cores.
 template <class F>
@@ -62,95 +67,54 @@ double sum_over_rows(std::int32_t rows, F&& f) {
   return sum;
 }
 
-// The sums of one row's entries, column by column (Gustavson 1978, "Two fast algorithms for sparse
-// matrices"). What is added to a column is summed in the order in which it comes.
-class RowSums {
- public:
-  explicit RowSums(std::int32_t columns) : place_(at(columns), -1) {}
-
-  void add(std::int32_t column, double value) {
-    std::int32_t& place = place_[at(column)];
-    if (place >= 0) {
-      values_[at(place)] += value;
-    } else {
-      place = static_cast<std::int32_t>(columns_.size());
-      columns_.push_back(column);
-      values_.push_back(value);
-    }
-  }
-  // Appends them by column, and forgets them.
-  void move_to(std::vector<std::int32_t>& col, std::vector<double>& val, bool sorted = true) {
-    if (sorted) std::ranges::sort(columns_);
-    for (const std::int32_t column : columns_) {
-      col.push_back(column);
-      val.push_back(values_[at(std::exchange(place_[at(column)], -1))]);
-    }
-    columns_.clear();
-    values_.clear();
-  }
-
- private:
-  std::vector<std::int32_t> place_;  // of each column among those that have come, or -1
-  std::vector<std::int32_t> columns_;
-  std::vector<double> values_;
-};
-
-// Makes a matrix of rows that append(rows)(row, col, val) appends to two vectors, in order; some
-// `expected` entries in all.
-template <class F>
-SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_t expected,
-                            F&& append);
+// Makes a matrix of rows that append(mine, row, col, val) appends to two vectors, in order; `each`:
+// numbers for an entry. Each of so many threads makes what it works with once, mine = make().
+template <class Make, class F>
+SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads, Make&& make,
+                            F&& append, std::int64_t each = 1);
 
 SparseMatrix transpose(const SparseMatrix& a);
-
-// a b. Each row is summed in the order of a's columns, on any number of cores. Without `sorted`,
-// columns of a row lie in the order in which they are found.
-SparseMatrix multiply(const SparseMatrix& a, const SparseMatrix& b, bool sorted = true);
 
 // Inverse square roots of a diagonal; where an entry is not positive, 1.
 std::vector<double> inverse_roots(const SparseMatrix& a);
 
 // S A S, with a diagonal of ones.
 void scale_both_sides(SparseMatrix& a, const std::vector<double>& s);
-// How many multiplications a b takes.
-double multiplications(const SparseMatrix& a, const SparseMatrix& b);
-
-template <class F>
-SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, std::int64_t expected,
-                            F&& append) {
+template <class Make, class F>
+SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads, Make&& make,
+                            F&& append, std::int64_t each) {
   struct Piece {
+    std::int64_t first = 0;
     std::vector<std::int32_t> col;
     std::vector<double> val;
   };
-  std::vector<Piece> pieces(at(pieces_of(rows)));
+  // Pieces for all threads until the end, of few rows where these are long.
+  const std::int32_t of_piece = std::clamp(rows / (16 * threads), 1, kPieceRows);
+  std::vector<Piece> pieces(at((rows + of_piece - 1) / of_piece));
+  const auto rows_of = [&](int p) {
+    return RowRange{p * of_piece, std::min(rows, (p + 1) * of_piece)};
+  };
   SparseMatrix made;
   made.columns = columns;
   made.row_ptr.resize(at(rows) + 1);
   made.row_ptr[0] = 0;
-  for_pieces(rows, [&](int p, RowRange range) {
+  in_parallel(static_cast<int>(pieces.size()), threads, make, [&](auto& mine, int p) {
     Piece& piece = pieces[at(p)];
-    auto&& of_piece = append(range);
-    const auto room = at(expected * range.size() / rows * 5 / 4);
-    piece.col.reserve(room), piece.val.reserve(room);
-    for (std::int32_t row = range.begin; row < range.end; ++row) {
-      of_piece(row, piece.col, piece.val);
-      made.row_ptr[at(row) + 1] = static_cast<std::int64_t>(piece.col.size());
+    for (std::int32_t row = rows_of(p).begin; row < rows_of(p).end; ++row) {
+      append(mine, row, piece.col, piece.val);
+      made.row_ptr[at(row) + 1] = std::ssize(piece.col);
     }
   });
   std::int64_t before = 0;  // row_ptr counts from the piece's first entry until here
-  std::vector<std::int64_t> first;
-  for (const Piece& piece : pieces) {
-    first.push_back(before);
-    before += static_cast<std::int64_t>(piece.col.size());
-  }
+  for (Piece& piece : pieces) piece.first = std::exchange(before, before + std::ssize(piece.col));
   made.col.resize(at(before));
-  made.val.resize(at(before));
-  for_pieces(rows, [&](int p, RowRange range) {
+  made.val.resize(at(before * each));
+  in_parallel(static_cast<int>(pieces.size()), [&](int p) {
     Piece& piece = pieces[at(p)];
-    std::ranges::copy(piece.col, made.col.begin() + first[at(p)]);
-    std::ranges::copy(piece.val, made.val.begin() + first[at(p)]);
-    for (std::int32_t row = range.begin; row < range.end; ++row)
-      made.row_ptr[at(row) + 1] += first[at(p)];
+    std::ranges::copy(piece.col, made.col.begin() + piece.first);
+    std::ranges::copy(piece.val, made.val.begin() + piece.first * each);
+    for (std::int32_t row = rows_of(p).begin; row < rows_of(p).end; ++row)
+      made.row_ptr[at(row) + 1] += piece.first;
     piece = {};
   });
   return made;

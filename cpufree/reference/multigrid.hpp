@@ -117,6 +117,54 @@ inline Sparse smoothed_prolongator(const Sparse& a, const std::vector<int>& aggr
   return p;
 }
 
+// T of several vectors, as of the rigid body modes of an elastic body: its columns in the rows of
+// an aggregate are an orthonormal basis of the vectors there (Gram-Schmidt), first those of
+// aggregate 0. Vectors become those of the columns: T `vectors` = what they were, in rows of
+// aggregates. Vectors that depend on those before them in an aggregate make no column.
+inline Sparse tentative_prolongator(const std::vector<int>& aggregate, int aggregates,
+                                    std::vector<Vec>& vectors) {
+  constexpr double kDependent = 1e-6;
+  Sparse t(aggregate.size());
+  std::vector<Vec> coarse(vectors.size());
+  for (int c = 0; c < aggregates; ++c) {
+    std::vector<Vec> basis;  // of vectors that are 0 in all other rows
+    std::vector<Vec> parts(vectors.size());
+    for (std::size_t m = 0; m < vectors.size(); ++m) {
+      Vec v(aggregate.size());
+      for (std::size_t i = 0; i < v.size(); ++i)
+        if (aggregate[i] == c) v[i] = vectors[m][i];
+      const double size = std::sqrt(dot(v, v));
+      for (const Vec& q : basis) {
+        parts[m].push_back(dot(q, v));
+        v = axpy(v, -parts[m].back(), q);
+      }
+      const double left = std::sqrt(dot(v, v));
+      if (!(left > kDependent * size)) continue;
+      parts[m].push_back(left);
+      basis.push_back(axpy(Vec(v.size()), 1.0 / left, v));
+    }
+    const std::size_t first = coarse.front().size();
+    for (std::size_t q = 0; q < basis.size(); ++q)
+      for (std::size_t i = 0; i < basis[q].size(); ++i)
+        if (aggregate[i] == c) t[i][first + q] = basis[q][i];
+    for (std::size_t m = 0; m < vectors.size(); ++m) {
+      parts[m].resize(basis.size());
+      coarse[m].insert(coarse[m].end(), parts[m].begin(), parts[m].end());
+    }
+  }
+  vectors = coarse;
+  return t;
+}
+
+// P = (I - 4 / (3 lambda) D^-1 A) T.
+inline Sparse smoothed_prolongator(const Sparse& a, const Sparse& t, double lambda) {
+  Sparse p = t;
+  const Sparse at = multiply(a, t);
+  for (std::size_t i = 0; i < p.size(); ++i)
+    for (const auto& [c, value] : at[i]) p[i][c] -= 4.0 / (3.0 * lambda) / a[i].at(i) * value;
+  return p;
+}
+
 // P^T A P.
 inline Sparse galerkin_product(const Sparse& a, const Sparse& p, std::size_t columns) {
   return multiply(transpose(p, columns), multiply(a, p));

@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # without `typing`: a command is to answer Ctrl-C as soon
 if TYPE_CHECKING:
     from typing import Any
 
-    from cpufree import errors, generate, stencil, triggered
+    from cpufree import amg, errors, generate, stencil, triggered
     from cpufree.compiler.decorated import program
     from cpufree.errors import (
         CpufreeError,
@@ -58,6 +58,7 @@ __all__ = [
     "VectorError",
     "WaitTimeoutError",
     "__version__",
+    "amg",
     "cg",
     "errors",
     "generate",
@@ -76,6 +77,7 @@ __all__ = [
 
 # Where each public name is found: module, or "" for a module of that name.
 _HOMES = {
+    "amg": "",
     "errors": "",
     "generate": "",
     "stencil": "",

@@ -120,7 +120,8 @@ MEANINGS = {
     "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
         steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
         ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), one cycle of algebraic
-        multigrid ("amg", with the method cg), or none; "auto" takes amg where that is
+        multigrid ("amg", with the method cg), or none; levels of multigrid that were made elsewhere
+        (`cpufree.amg.from_levels`); "auto" takes amg where that is
         expected to be sooner than jacobi, and says why in `Result.why`. Block_jacobi, fsai and amg
         are computed when the matrix is set up.""",
     "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of

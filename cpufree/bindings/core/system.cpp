@@ -49,17 +49,39 @@ std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& 
   return near;
 }
 
+// Of levels from outside: rows, columns and values of each, and how many columns.
+std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators(const nb::dict& tuning) {
+  if (!tuning.contains("prolongators")) return nullptr;
+  auto all = std::make_shared<std::vector<multigrid::SparseMatrix>>();
+  for (const nb::handle given : nb::cast<nb::list>(tuning["prolongators"])) {
+    const auto arrays = nb::cast<nb::tuple>(given);
+    const auto take = [](auto& to, const auto& from) { to.assign(from.begin(), from.end()); };
+    multigrid::SparseMatrix& p = all->emplace_back();
+    take(p.row_ptr, span_of(nb::cast<Vector<std::int64_t>>(arrays[0])));
+    take(p.col, span_of(nb::cast<Vector<std::int32_t>>(arrays[1])));
+    take(p.val, span_of(nb::cast<Vector<double>>(arrays[2])));
+    p.columns = nb::cast<std::int32_t>(arrays[3]);
+    require(!p.row_ptr.empty() && p.nonzeros() == std::ssize(p.col) && p.col.size() == p.val.size(),
+            "a prolongator has one column and one value for each entry");
+  }
+  return all;
+}
+
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
   require_known(
-      tuning, {"threads", "halo", "residency", "ring", "lanes_log2", "compress", "layout",
-               "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size",
-               "pc", "pc_level", "pc_block", "near_nullspace", "node", "first_method", "first_pc"});
+      tuning,
+      {"machine",         "threads",          "halo",      "residency",    "ring",
+       "lanes_log2",      "compress",         "layout",    "inspect",      "nvshmem_library",
+       "nvshmem_kernels", "several_machines", "node_size", "pc",           "pc_level",
+       "pc_block",        "near_nullspace",   "node",      "prolongators", "first_method",
+       "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
   spec.blocks = blocks;
   spec.gpus = gpus;
+  spec.machine = machine_of(tuning);
   spec.threads = option(tuning, "threads", spec.threads);
   spec.halo = option(tuning, "halo", spec.halo);
   spec.compress = option(tuning, "compress", spec.compress);
@@ -80,6 +102,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
     spec.factors.level = option(tuning, "pc_level", spec.factors.level);
     spec.factors.block = option(tuning, "pc_block", spec.factors.block);
     spec.factors.near = near_null_space(tuning);
+    spec.factors.prolongators = prolongators(tuning);
   }
   return spec;
 }

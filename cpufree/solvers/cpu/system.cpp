@@ -55,7 +55,7 @@ CpuSystem<T>::CpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (factor_spec_.multigrid()) {
     if (nodes_.count() > 1)
       throw Unsupported("the preconditioner amg is for PEs of one node; choose another");
-    hierarchy = hierarchy_of(matrix, plan, multigrid_options_, factor_spec_.near.get(), row_owner_);
+    hierarchy = hierarchy_of(matrix, plan, multigrid_options_, factor_spec_, row_owner_);
     timer_.lap("multigrid");
   }
   keep_own(plan, own_);

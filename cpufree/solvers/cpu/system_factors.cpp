@@ -59,8 +59,12 @@ void CpuSystem<T>::show_factors() {
 // patterns.
 template <class T>
 bool CpuSystem<T>::update_multigrid(const CsrView<T>& matrix) {
-  auto hierarchy = multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
-                                               multigrid_options_, factor_spec_.near.get());
+  const FactorSpec& spec = factor_spec_;
+  auto hierarchy =
+      spec.prolongators
+          ? multigrid::hierarchy_of_prolongators(matrix, *spec.prolongators, multigrid_options_)
+          : multigrid::remake_hierarchy(matrix, row_owner_, multigrid_->take_coarsenings(),
+                                        multigrid_options_, spec.near.get());
   if (!multigrid_->rewrite(std::move(hierarchy), shares_of_pes())) return false;
   multigrid_->show(heap_, *heaps_, own_);
   return true;

@@ -8,7 +8,8 @@ equal, as in matrices of real parts. The suites structured and structured-small 
 without jitter: equal bricks make few distinct values. The suites poisson1d, which is nothing but
 reductions, heart, whose halos are irregular, and consolidation stand for matrices of Trotter et
 al. 2025, "CPU- and GPU-initiated Communication Strategies for Conjugate Gradient Methods on Large
-GPU Clusters", at sizes for one machine.
+GPU Clusters", at sizes for one machine. The suite amg12 has systems for algebraic multigrid:
+scalar ones and elastic bodies; amg12-small is the same at no more than 300,000 rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class SuiteEntry:
     Attributes:
         name: of the entry; that of a look-alike is the imitated matrix's with "-like", and
             "-small" where it is smaller.
-        imitates: group/name in the SuiteSparse collection, or paper/name.
+        imitates: group/name in the SuiteSparse collection, or paper/name; "" for nothing.
         generator, params: what makes it.
         rows, nnz: of the generated matrix. Where qhull or random geometry is involved another
             version of NumPy or SciPy may change them by a little.
@@ -174,6 +175,57 @@ _CONSOLIDATION: tuple[tuple[str, _Made], ...] = (
     ("Cube_Coup_dt6-like-small", ("consolidation_tet?shape=22", 91228, 5175088)),
     ("Cube_Coup_dt6-like", ("consolidation_tet?shape=64", 2147044, 126403216)),
 )
+_AMG12: tuple[tuple[str, _Made, _Made], ...] = (
+    # What algebraic multigrid is for: name, full size, small size.
+    (
+        "poisson3d",
+        ("poisson3d?nx=128,ny=128,nz=128", 2097152, 14581760),
+        ("poisson3d?nx=48,ny=48,nz=48", 110592, 760320),
+    ),
+    (
+        "poisson3d-large",
+        ("poisson3d?nx=200,ny=200,nz=200", 8000000, 55760000),
+        ("poisson3d?nx=64,ny=64,nz=64", 262144, 1810432),
+    ),
+    (
+        "poisson2d",
+        ("poisson2d?nx=2000,ny=2000", 4000000, 19992000),
+        ("poisson2d?nx=500,ny=500", 250000, 1248000),
+    ),
+    (
+        "lognormal",
+        ("lognormal3d?nx=128,ny=128,nz=128", 2097152, 14581760),
+        ("lognormal3d?nx=48,ny=48,nz=48", 110592, 760320),
+    ),
+    (
+        "anisotropic",
+        ("poisson3d?nx=128,ny=128,nz=128,weights=1x1x0.001", 2097152, 14581760),
+        ("poisson3d?nx=48,ny=48,nz=48,weights=1x1x0.001", 110592, 760320),
+    ),
+    ("thermal2d", ("thermal2d?m=890", 722401, 5050465), ("thermal2d?m=100", 9102, 63006)),
+    ("heart", ("heart?m=120", 354107, 5717835), ("heart?m=40", 12556, 195308)),
+    ("graph", ("delaunay3d?m=46", 85184, 1349756), ("delaunay3d?m=24", 10648, 161792)),
+    (
+        "circuit",
+        ("powergrid?width=198,height=478", 150002, 728450),
+        ("powergrid?width=150,height=363", 86310, 418712),
+    ),
+    (
+        "flange_hex",
+        ("flange_hex?r_out=96,t=12,pipe=58,wall=12", 1569924, 118219716),
+        ("flange_hex?r_out=24,t=4,pipe=14", 39024, 2555280),
+    ),
+    (
+        "geomodel_hex",
+        ("geomodel_hex?ex=60,ey=60,ez=60", 626580, 49061250),
+        ("geomodel_hex?ex=24,ey=24,ez=24", 38088, 2828070),
+    ),
+    (
+        "beam",
+        ("geomodel_hex?ex=25,ey=25,ez=400,contrast=1.0", 691200, 52831800),
+        ("geomodel_hex?ex=9,ey=9,ez=96,contrast=1.0", 18432, 1245816),
+    ),
+)
 # Bricks are all of one shape, unless jittered; the other meshes of the suites are irregular anyway.
 _OF_BRICKS = ("geomodel_hex", "flange_hex", "plate_hex", "spheres_hex")
 JITTER = 0.1
@@ -202,6 +254,8 @@ _SUITES = {
     "structured-small": _look_alikes(small=True, jitter=0.0),
     "poisson1d": [_entry("Trotter 2025/poisson1d", made, name) for name, made in _POISSON1D],
     "heart": [_entry("Trotter 2025/heart15", made, name) for name, made in _HEART],
+    "amg12": [_entry("", full, name) for name, full, _ in _AMG12],
+    "amg12-small": [_entry("", small, f"{name}-small") for name, _, small in _AMG12],
     "consolidation": [_entry("Janna/Cube_Coup_dt6", made, name) for name, made in _CONSOLIDATION],
 }
 

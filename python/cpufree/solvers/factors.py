@@ -12,11 +12,14 @@ from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.solvers.amg_gain import amg_is_sooner
-from cpufree.solvers.forecast import Goal
+from cpufree.solvers.forecast import Workload
+from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
-SET_UP = ("block_jacobi", "fsai", "amg")
+ON_HOST = ("block_jacobi", "fsai")
+"""Set up by the host alone."""
+SET_UP = (*ON_HOST, "amg")
 """Preconditioners that are set up along with the matrix."""
 
 
@@ -28,44 +31,63 @@ class PreconditionerChoice:
         InvalidInputError: a name that is not known, or a number out of range.
     """
 
-    pc: str = "jacobi"
+    pc: str | Levels = "jacobi"
     level: int = 1
     block: int | str = "auto"
     modes: ModesGiven = field(default_factory=ModesGiven)
-    goal: Goal = field(default_factory=Goal)
+    workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
-        if self.pc not in ("amg", "auto") and not self.modes.nothing:
+        if isinstance(self.pc, Levels):
+            if not self.modes.nothing:
+                raise InvalidInputError(
+                    "near_nullspace, coordinates and unknowns are for levels that are to be made, "
+                    "and pc gives levels: leave them out"
+                )
+            object.__setattr__(self, "modes", ModesGiven(levels=self.pc))
+        if self.name not in ("amg", "auto") and not self.modes.nothing:
             raise InvalidInputError(
                 "near_nullspace, coordinates and unknowns are for pc='amg': leave them out, or "
                 "name it"
             )
-        choices.valid(schema.PC, self.pc)
+        choices.valid(schema.PC, self.name)
         choices.valid(schema.PC_LEVEL, self.level)
         choices.valid(schema.PC_BLOCK, self.block)
 
     @property
+    def name(self) -> str:
+        """What it is called."""
+        return "amg" if isinstance(self.pc, Levels) else self.pc
+
+    @property
     def tuning(self) -> dict[str, Any]:
         """What the core is to set up; nothing for preconditioners that need none."""
-        if self.pc == "auto":
-            return {"pc": "auto", "modes": self.modes, "goal": self.goal}
-        if self.pc not in SET_UP:
+        if self.name == "auto":
+            return {"pc": "auto", "modes": self.modes, "workload": self.workload}
+        if self.name not in SET_UP:
             return {}
         block = 0 if self.block == "auto" else int(self.block)
-        tuning = {"pc": self.pc, "pc_level": int(self.level), "pc_block": block}
-        return {**tuning, "modes": self.modes} if self.pc == "amg" else tuning
+        tuning = {"pc": self.name, "pc_level": int(self.level), "pc_block": block}
+        return {**tuning, "modes": self.modes} if self.name == "amg" else tuning
 
-    def of_solve(self, pc: str | None, plan: Mapping[str, Any]) -> str:
+    def of_solve(self, pc: str | Levels | None, plan: Mapping[str, Any]) -> str:
         """Return the preconditioner of a solve, which may be another one that needs no set-up.
 
         `plan`: of the layout, which tells what auto has been.
         """
-        pc = self.pc if pc is None else choices.valid(schema.PC, pc)
+        if pc is None or pc is self.pc:
+            pc = self.name
+        if isinstance(pc, Levels):
+            raise InvalidInputError(
+                "levels of multigrid are set up along with the matrix: give them there, as in "
+                "Solver(A, pc=levels)"
+            )
+        pc = str(choices.valid(schema.PC, pc))
         if pc == "auto":
             return "amg" if plan.get("levels") else "jacobi"
-        if pc == self.pc:
+        if pc == self.name:
             return pc
-        if pc in SET_UP and not (self.pc == "auto" and pc == "amg" and plan.get("levels")):
+        if pc in SET_UP and not (self.name == "auto" and pc == "amg" and plan.get("levels")):
             raise InvalidInputError(
                 f"the preconditioner {pc} is set up along with the matrix: name it there, as in "
                 f"Solver(A, pc={pc!r})"
@@ -76,12 +98,12 @@ class PreconditionerChoice:
 def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is to be set up in a form that processes can compare."""
     told = {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
-    return {k: repr(v) if isinstance(v, Goal) else v for k, v in told.items()}
+    return {k: repr(v) if isinstance(v, Workload) else v for k, v in told.items()}
 
 
 def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the core is to set up where auto is no multigrid."""
-    made = {k: v for k, v in tuning.items() if k not in ("modes", "goal")}
+    made = {k: v for k, v in tuning.items() if k not in ("modes", "workload")}
     if made.get("pc") == "auto":
         del made["pc"]
     return made
@@ -93,10 +115,13 @@ def set_up_of(
     """Return what the core is to set up of A, what its levels represent, and why."""
     made = without_multigrid(tuning)
     why = []
+    if "modes" in tuning and (levels := tuning["modes"].levels) is not None:
+        made["prolongators"] = levels.for_core(A.shape[0])
+        return made, None, ["amg has the prolongators that are given"]
     modes = tuning["modes"].of(A) if "modes" in tuning else None
     if tuning.get("pc") == "auto":
         count = 1 if modes is None else modes.vectors.shape[1]
-        multigrid, reason = amg_is_sooner(A, tuning["goal"], engine, count)
+        multigrid, reason = amg_is_sooner(A, tuning["workload"], engine, count)
         why.append(reason)
         if multigrid:
             made["pc"] = "amg"
@@ -161,5 +186,5 @@ def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
     what = "block" if plan["factors"] == "block_jacobi" else "row"
     return [
         f"A is not positive definite, or nearly so: {counted(count, what)} of the preconditioner "
-        f"{plan['factors']} could not be had, and are Jacobi's"
+        f"{plan['factors']} could not be computed; Jacobi is used for them"
     ]

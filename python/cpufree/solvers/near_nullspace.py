@@ -21,6 +21,7 @@ from cpufree.errors import FileFormatError, VectorError
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.compressed_graph import compress_graph
+from cpufree.solvers.given_levels import Levels
 
 ModesLike: TypeAlias = str | os.PathLike[str] | npt.ArrayLike | None
 """What users give: an array, the path of a .npy file or of a text file of numbers, or None."""
@@ -50,6 +51,8 @@ class ModesGiven:
     near_nullspace: ModesLike = None
     coordinates: ModesLike = None
     unknowns: str = "auto"
+    levels: Levels | None = None
+    """Those from outside, in place of levels that represent any of these."""
 
     def __post_init__(self) -> None:
         choices.valid(schema.UNKNOWNS, self.unknowns)
@@ -61,11 +64,17 @@ class ModesGiven:
     @property
     def nothing(self) -> bool:
         """Whether all is left to the matrix."""
-        return self.near_nullspace is None and self.coordinates is None and self.unknowns == "auto"
+        return (
+            self.near_nullspace is None
+            and self.coordinates is None
+            and self.unknowns == "auto"
+            and self.levels is None
+        )
 
     def digest(self) -> str:
         """Return what tells it from another one, so that several processes can compare."""
         found = hashlib.sha256(self.unknowns.encode())
+        found.update(b"" if self.levels is None else self.levels.digest())
         for name in ("near_nullspace", "coordinates"):
             given = getattr(self, name)
             found.update(b"none" if given is None else _array(given, name).tobytes())

@@ -19,7 +19,8 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.forecast import OneCall, goal_of
+from cpufree.solvers.forecast import ExpectedCall, workload_of
+from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
@@ -37,7 +38,7 @@ def solve(
     atol: float = 0.0,
     maxiter: int | None = None,
     method: Method = "auto",
-    pc: Preconditioner = "jacobi",
+    pc: Preconditioner | Levels = "jacobi",
     pc_level: int = 1,
     pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
@@ -115,7 +116,7 @@ def solve(
         near_nullspace=near_nullspace,
         coordinates=coordinates,
         unknowns=unknowns,
-        _call=OneCall(goal_of(b, rtol, maxiter), b, method),
+        _call=ExpectedCall(workload_of(b, rtol, maxiter), b, method),
     ) as solver:
         return solver.solve(
             b,

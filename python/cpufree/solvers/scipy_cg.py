@@ -26,11 +26,12 @@ from cpufree.matrix.validate import check_spd_input
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.answer_check import check_answer
 from cpufree.solvers.columns import shape_of
+from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
-from cpufree.solvers.watched_cg import goal_of, watched_cg
+from cpufree.solvers.watched_cg import watched_cg, workload_of
 
 # An M that misses the inverse diagonal by no more than this, relative, is Jacobi.
 JACOBI_TOLERANCE = 1e-6
@@ -49,7 +50,7 @@ def cg(
     M: Any = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     method: Method = "auto",
-    pc: Preconditioner | None = None,
+    pc: Preconditioner | Levels | None = None,
     pc_level: int = 1,
     pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
@@ -261,7 +262,7 @@ def host_cg(
     maxiter: int | None,
     M: Any,
     callback: Callable[[npt.NDArray[Any]], object] | None,
-    pc: str | None,
+    pc: str | Levels | None,
     check: bool,
     why: str,
 ) -> tuple[npt.NDArray[Any], int]:
@@ -307,11 +308,11 @@ def residual_norm(
     right = np.reshape(b, -1)
     if matrix is None:
         return lambda x: float(np.linalg.norm(right - np.reshape(A.matvec(x), -1)))
-    entries, goal = matrix, goal_of(right, how["rtol"], how["atol"])
-    return lambda x: check_answer(entries, right, x, goal).norm
+    entries, workload = matrix, workload_of(right, how["rtol"], how["atol"])
+    return lambda x: check_answer(entries, right, x, workload).norm
 
 
-def check_operator(A: LinearOperator, pc: str | None) -> None:
+def check_operator(A: LinearOperator, pc: str | Levels | None) -> None:
     """Refuse what an A whose entries are not known cannot have."""
     check_shape(A.shape)
     if pc not in (None, "none"):
@@ -331,7 +332,7 @@ def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
     return given_vector(b, n, dtype, "b"), guess
 
 
-def jacobi(A: CsrMatrix, pc: str | None) -> LinearOperator | None:
+def jacobi(A: CsrMatrix, pc: str | Levels | None) -> LinearOperator | None:
     """Return the preconditioner pc as SciPy takes it."""
     if pc == "none":
         return None

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpufree/base/cores.hpp"
+#include "cpufree/multigrid/galerkin.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
 #include "cpufree/multigrid/noise.hpp"
 #include "cpufree/multigrid/transfer.hpp"
@@ -50,10 +51,13 @@ double distance(const Sparse& a, const Sparse& b) {
   return most;
 }
 
-multigrid::Tentative tentative(const Vec& vector, const multigrid::Aggregates& aggregates) {
-  multigrid::NearNullSpace near;
-  near.vectors.assign(vector.begin(), vector.end());
-  return multigrid::tentative_prolongator(near, aggregates.of_row, aggregates.count);
+multigrid::SparseMatrix prolongator(const multigrid::SparseMatrix& a,
+                                    const multigrid::Aggregates& aggregates, const Vec& vector,
+                                    double lambda, const multigrid::Strength& strong,
+                                    const Vec& diagonal) {
+  return multigrid::smoothed_prolongator(multigrid::view_of(a), aggregates, vector, 1, lambda,
+                                         &strong, diagonal)
+      .entries;
 }
 
 // The hierarchy as the reference has it.
@@ -162,8 +166,7 @@ TEST(the_prolongator_is_that_of_the_reference) {
   for (std::size_t i = 0; i < constant.size(); ++i) constant[i] = 1.0 + 0.1 * double(i % 3);
   const auto made = multigrid::aggregate(multigrid::strong_graph(matrix, owner, strong), matrix);
   const auto diagonal = multigrid::filtered_diagonal(matrix, constant, strong);
-  const auto t = tentative(constant, made);
-  const auto p = multigrid::smoothed_prolongator(matrix, t, 1.9, &strong, diagonal);
+  const auto p = prolongator(matrix, made, constant, 1.9, strong, diagonal);
   const auto expected =
       reference::smoothed_prolongator(sparse(matrix), {made.of_row.begin(), made.of_row.end()},
                                       constant, 0.08, 1.9, multigrid::kLeastDiagonal);
@@ -191,8 +194,7 @@ TEST(the_prolongator_reproduces_the_constant_where_a_takes_it_to_zero) {
   const multigrid::Strength strong(matrix, 0.08);
   const auto made =
       multigrid::aggregate(multigrid::strong_graph(matrix, slabs(a.n(), 2), strong), matrix);
-  const auto p = multigrid::smoothed_prolongator(matrix, tentative(ones, made), 2.0, &strong,
-                                                 Vec(at(a.n()), 1.0));
+  const auto p = prolongator(matrix, made, ones, 2.0, strong, Vec(at(a.n()), 1.0));
   const Vec found = reference::multiply(sparse(p), Vec(at(made.count), 1.0));
   const Vec image = reference::multiply(sparse(matrix), ones);
   for (std::size_t i = 0; i < found.size(); ++i)
@@ -253,6 +255,52 @@ TEST(the_dense_inverse_is_one_and_leaves_singular_rows_out) {
   singular.col.assign({0, 1, 0, 1, 2});
   singular.val.assign({1.0, -1.0, -1.0, 1.0, 1.0});
   CHECK(multigrid::dense_inverse(singular) == std::vector<double>({1, 0, 0, 0, 0, 0, 0, 0, 1}));
+}
+
+TEST(where_constants_are_null_the_last_level_has_the_pseudo_inverse) {
+  auto a = grid2d(40, 30);  // without the boundary: every row sums to 0
+  for (std::int32_t i = 0; i < a.n(); ++i) {
+    double sum = 0.0;
+    std::size_t diagonal = 0;
+    for (auto k = at(a.row_ptr[at(i)]); k < at(a.row_ptr[at(i) + 1]); ++k)
+      if (a.col[k] == i)
+        diagonal = k;
+      else
+        sum -= a.val[k];
+    a.val[diagonal] = sum;
+  }
+  const Serial h(hierarchy_of(a));
+  const Sparse& last = h.levels.back().a;
+  const Sparse back = reference::multiply(reference::multiply(last, h.solve), last);
+  for (std::size_t i = 0; i < last.size(); ++i)
+    for (const auto& [j, value] : back[i])
+      CHECK(std::abs(value - (last[i].contains(j) ? last[i].at(j) : 0.0)) < 1e-11);
+  double trace = 0.0;  // of a projection: its rank
+  const Sparse projection = reference::multiply(h.solve, last);
+  for (std::size_t i = 0; i < projection.size(); ++i) trace += projection[i].at(i);
+  CHECK(std::abs(trace - static_cast<double>(last.size() - 1)) < 1e-9);
+}
+
+TEST(with_the_prolongators_of_a_hierarchy_the_same_one_is_made) {
+  const auto a = grid3d(12, 0.1);
+  const auto h = hierarchy_of(a);
+  std::vector<multigrid::SparseMatrix> given;
+  std::vector<double> scale = h.scale;  // prolongators between levels as they are: S P / S'
+  for (std::size_t l = 0; l + 1 < h.levels.size(); ++l) {
+    auto& p = given.emplace_back(h.levels[l].prolongator);
+    for (std::int32_t row = 0; row < p.rows(); ++row)
+      for (std::int64_t k = p.begin(row); k < p.end(row); ++k)
+        p.val[at(k)] *= scale[at(row)] / (1.0 + p.col[at(k)] % 3);
+    scale.clear();
+    for (std::int32_t c = 0; c < p.columns; ++c) scale.push_back(1.0 + c % 3);
+  }
+  const auto made = multigrid::hierarchy_of_prolongators(a.view(), given, kDeep);
+  CHECK_EQ(made.levels.size(), h.levels.size());
+  for (std::size_t l = 0; l < h.levels.size(); ++l) {
+    CHECK(distance(sparse(made.levels[l].matrix), sparse(h.levels[l].matrix)) < 1e-12);
+    CHECK(std::abs(made.levels[l].lambda - h.levels[l].lambda) < 1e-12);
+  }
+  CHECK_EQ(iterations(a, Serial(made)), iterations(a, Serial(h)));
 }
 
 TEST(iterations_hardly_grow_with_the_system) {
@@ -339,9 +387,27 @@ TEST(a_product_that_takes_too_many_multiplications_is_left_out) {
   const auto h = hierarchy_of(grid2d(20, 20));
   const auto& a = h.levels[0].matrix;
   const auto& p = h.levels[0].prolongator;
-  const double first = multigrid::multiplications(a, p);
-  CHECK(!multigrid::galerkin_product(a, p, first - 1.0).has_value());
-  CHECK(multigrid::galerkin_product(a, p, 10.0 * first).has_value());
+  double first = 0.0, second = 0.0;  // of A P, and of P^T times that
+  const Sparse ap = reference::multiply(sparse(a), sparse(p));
+  for (std::int32_t i = 0; i < a.rows(); ++i) {
+    for (std::int64_t k = a.begin(i); k < a.end(i); ++k)
+      first += static_cast<double>(p.end(a.col[at(k)]) - p.begin(a.col[at(k)]));
+    second += static_cast<double>(p.end(i) - p.begin(i)) * static_cast<double>(ap[at(i)].size());
+  }
+  const auto product = [&](double most) {
+    return multigrid::galerkin_product(multigrid::view_of(a), multigrid::view_of(p), most);
+  };
+  CHECK(!product(std::max(first, second) - 1.0).has_value());
+  CHECK(product(std::max(first, second)).has_value());
+}
+
+TEST(coarse_matrices_are_symmetric_to_the_last_bit) {
+  const auto a = irregular(400, 4);
+  const auto h = hierarchy_of(a);
+  CHECK(h.levels.size() > 1);
+  const Sparse coarse = sparse(h.levels[1].matrix);
+  for (std::size_t i = 0; i < coarse.size(); ++i)
+    for (const auto& [j, value] : coarse[i]) CHECK_EQ(value, coarse[j].at(i));
 }
 
 TEST(a_level_that_would_be_dense_is_left_out_with_the_reason) {

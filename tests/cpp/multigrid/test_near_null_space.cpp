@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/reference/multigrid.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -62,6 +63,20 @@ double distance(const SparseMatrix& a, const SparseMatrix& b) {
   return most;
 }
 
+reference::Sparse sparse(const SparseMatrix& a) {
+  return reference::sparse(CsrView<double>{a.rows(), a.row_ptr, a.col, a.val});
+}
+// The largest difference of two matrices whose patterns may differ by zeros.
+double distance(const reference::Sparse& a, const reference::Sparse& b) {
+  double most = a.size() == b.size() ? 0.0 : 1e300;
+  for (std::size_t i = 0; i < a.size() && most < 1e300; ++i) {
+    auto left = a[i];
+    for (const auto& [j, value] : b[i]) left[j] -= value;
+    for (const auto& [j, value] : left) most = std::max(most, std::abs(value));
+  }
+  return most;
+}
+
 }  // namespace
 
 TEST(tentative_columns_are_orthonormal_and_give_the_vectors) {
@@ -104,6 +119,57 @@ TEST(unknowns_of_a_node_are_of_one_aggregate) {
   CHECK(h.levels.size() > 2);
   CHECK_EQ(h.coarsenings.front().aggregates.of_row.size(), std::size_t{400});
   CHECK_EQ(h.levels[1].matrix.rows(), 3 * h.coarsenings[0].aggregates.count);
+}
+
+// Levels beside those of the reference, from the aggregates that have been found.
+void check_levels(const Matrix<double>& a, const NearNullSpace& near,
+                  std::vector<std::int32_t> node) {
+  const auto h = multigrid::make_hierarchy(a.view(), halves(a.n()), {}, kDeep, &near);
+  CHECK(h.levels.size() > 2);
+  const std::size_t modes = at(near.modes);
+  std::vector<reference::Vec> vectors(modes, reference::Vec(at(a.n())));
+  for (std::size_t i = 0; i < vectors[0].size(); ++i)
+    for (std::size_t m = 0; m < modes; ++m)
+      vectors[m][i] = near.vectors[modes * i + m] / h.scale[i];
+  for (std::size_t l = 0; l + 1 < h.levels.size(); ++l) {
+    const auto& aggregates = h.coarsenings[l].aggregates;
+    std::vector<int> of_row;
+    for (const std::int32_t n : node) of_row.push_back(aggregates.of_row[at(n)]);
+    const auto fine = sparse(h.levels[l].matrix);
+    const auto t = reference::tentative_prolongator(of_row, aggregates.count, vectors);
+    auto p = reference::smoothed_prolongator(fine, t, h.levels[l].lambda);
+    const auto columns = vectors.front().size();
+    const auto coarse = reference::galerkin_product(fine, p, columns);
+    for (auto& row : p)
+      for (auto& [c, value] : row) value /= std::sqrt(coarse[c].at(c));
+    CHECK(distance(sparse(h.levels[l].prolongator), p) < 1e-12);
+    CHECK(distance(sparse(h.levels[l + 1].matrix), reference::galerkin_product(fine, p, columns)) <
+          1e-12);
+    for (auto& v : vectors)
+      for (std::size_t c = 0; c < columns; ++c) v[c] *= std::sqrt(coarse[c].at(c));
+    node.assign(columns, 0);
+    for (std::size_t i = 0; i < t.size(); ++i)
+      for (const auto& [c, value] : t[i]) node[c] = of_row[i];
+  }
+}
+
+TEST(levels_of_several_unknowns_a_node_are_those_of_the_reference) {
+  auto near = three_vectors(144);
+  for (std::size_t i = 0; i < near.vectors.size() / 2; i += 3)  // dependent in some aggregates
+    near.vectors[i + 2] = 3.0 * near.vectors[i + 1];
+  check_levels(pairs(12), near, near.node);
+}
+
+TEST(levels_of_several_vectors_of_single_rows_are_those_of_the_reference) {
+  NearNullSpace near;
+  near.modes = 2;
+  std::vector<std::int32_t> node;
+  for (std::int32_t i = 0; i < 18 * 15; ++i) {
+    node.push_back(i);
+    near.vectors.push_back(1.0);
+    near.vectors.push_back(std::sin(0.1 * i));
+  }
+  check_levels(grid2d(18, 15), near, node);
 }
 
 TEST(with_the_same_values_a_hierarchy_is_made_again_to_the_bit) {

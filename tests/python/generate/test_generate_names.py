@@ -251,7 +251,14 @@ def test_holding_no_row_or_every_row_is_refused(fixed):
 
 def test_suites_are_listed():
     paper = ["paper18", "paper18-small", "structured", "structured-small"]
-    assert suite_names() == [*paper, "poisson1d", "heart", "consolidation"]
+    assert suite_names() == [*paper, "poisson1d", "heart", "amg12", "amg12-small", "consolidation"]
+
+
+def test_amg12_has_the_same_generators_in_both_sizes():
+    full, small = suite("amg12"), suite("amg12-small")
+    assert len(full) == 12
+    assert [entry.generator for entry in small] == [entry.generator for entry in full]
+    assert all(entry.rows <= 300_000 for entry in small)
 
 
 def test_unknown_suite_is_refused_with_the_list():

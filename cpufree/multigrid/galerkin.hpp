@@ -1,0 +1,15 @@
+// The Galerkin product P^T A P.
+#pragma once
+
+#include <optional>
+
+#include "cpufree/multigrid/block_matrix.hpp"
+
+namespace cpufree::multigrid {
+
+// P^T A P of a symmetric A, itself symmetric to the last bit; nothing where one of the two products
+// takes more than `most` multiplications, as where a row is coupled to all others: the product
+// could be larger than memory.
+std::optional<BlockMatrix> galerkin_product(const BlockView& a, const BlockView& p, double most);
+
+}  // namespace cpufree::multigrid
