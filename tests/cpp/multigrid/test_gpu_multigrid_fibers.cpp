@@ -118,6 +118,14 @@ TEST(lanes_share_rows_where_these_are_few) {
     CHECK(largest_difference(solve(a, spec_for(1, 2, threads), how).x, expected) < 1e-5);
 }
 
+// Rows of a prolongator have few entries, and outnumber the columns. Behind the last vector of a PE
+// are NaNs (host_gpu).
+TEST(lanes_without_entries_of_their_row_add_nothing_to_it) {
+  const auto a = grid2d(33, 29);
+  const auto found = solve(a, spec_for(2, 2, 512), solve_spec(), 2);
+  CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
+}
+
 TEST(single_precision_solves) {
   const auto a = grid2d<float>(30, 25, 0.1);
   const auto found = solve(a, spec_for(2), solve_spec(1e-5));
