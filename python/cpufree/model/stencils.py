@@ -93,7 +93,7 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     >>> from cpufree.machine import load
     >>> found = stencil_seconds(StencilFacts((8192, 8192), 1), load("h100"))
     >>> f"{found.seconds * 1e6:.0f} us, bound by {found.bound}"
-    '47 us, bound by memory'
+    '59 us, bound by memory'
     """
     dims = len(facts.shape)
     if dims not in LAYERS or facts.value_bytes not in PRECISIONS:
