@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cpufree/solvers/method.hpp"
 #include "cpufree/systems/distributed/team.hpp"
 #include "cpufree/systems/laps.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -72,11 +74,12 @@ struct PlanReport {
 
 struct SolveResult {
   Outcome outcome;
-  std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
-  double seconds = 0.0;         // from the launch of the kernels to the end of the last one
-  std::optional<Split> split;   // mean of all blocks; of a study of the times
-  Laps laps;                    // of the solve in this process
-  int disturbances = 0;         // on CPU threads: how often others had taken a thread's core
+  std::vector<double> history;       // norms of iterations 0, stride, 2 stride, ...
+  double seconds = 0.0;              // from the launch of the kernels to the end of the last one
+  std::optional<Split> split;        // mean of all blocks; of a study of the times
+  std::optional<TraceReport> trace;  // of all PEs; of a solve that is traced
+  Laps laps;                         // of the solve in this process
+  int disturbances = 0;              // on CPU threads: how often others had taken a thread's core
 };
 
 // What one block was doing when a solve was given up.
@@ -92,6 +95,8 @@ class WaitTimeout : public EngineError {
  public:
   explicit WaitTimeout(std::vector<BlockReport> blocks);
   const std::vector<BlockReport>& blocks() const { return blocks_; }
+  // Of the PEs of this process, where they were traced.
+  std::shared_ptr<TraceReport> trace = nullptr;
 
  private:
   std::vector<BlockReport> blocks_;

@@ -100,6 +100,7 @@ class CpuSystem final : public System<T> {
                                            double scale, SolveResult& result);
   SolveResult run_all(const SolveSpec& spec, const SolveParams& params, double scale,
                       const Progress& progress);
+  cpu_threads::LaunchConfig launch_config() const;
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
   void reserve_columns(std::size_t columns);
