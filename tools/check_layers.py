@@ -144,8 +144,8 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     # Where NVSHMEM's library lies.
     "engines.nvshmem": {"distributed", "engines"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem"},
-    "stencil": {"distributed", "engines", "engines.nvshmem", "machine"},
+    | {"engines.nvshmem", "trace"},
+    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "trace"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},

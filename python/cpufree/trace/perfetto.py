@@ -81,7 +81,8 @@ def _tracks(line: Timeline) -> bytes:
 def _names(line: Timeline) -> bytes:
     """The names that events refer to, for all packets that follow."""
     _ = line.slices, line.put_names()
-    texts = [piece(2, number(1, k + 1) + piece(2, t)) for k, t in enumerate(line.names.texts)]
+    names = [*line.names.texts, "comes"]
+    texts = [piece(2, number(1, k + 1) + piece(2, t)) for k, t in enumerate(names)]
     keys = [piece(3, number(1, k) + piece(2, t)) for k, t in ((_EPOCH, "epoch"), (_BYTES, "bytes"))]
     return _packet(piece(12, b"".join(texts + keys)) + number(_FLAGS, 1))
 
@@ -102,31 +103,31 @@ def _slices(line: Timeline) -> list[bytes]:
     """Begins and ends, in an order in which slices of one track are nested."""
     s, uuid = line.slices, track_uuid(line)
     flow = np.zeros(len(line.trace.kind), np.int64)
-    receipts = line.messages
+    receipts = line.arrows
     flow[receipts.seen] = 1 + np.arange(len(receipts.seen))
-    # 0 is no flow that anything else has: a slice that nobody's put has ended.
     ended_by = flow[s.record]
-    lone = Rows(len(s.begin)).numbers(10, s.name + 1, 5).add(_annotation(_EPOCH, s.epoch.clip(0)))
-    begins = _event(s.begin, BEGIN, uuid[s.track], lone).table()
-    arrows = Rows(len(s.begin)).numbers(10, s.name + 1, 5).add(_annotation(_EPOCH, s.epoch.clip(0)))
-    arrived = _event(s.begin, BEGIN, uuid[s.track], arrows.fixed(48, ended_by)).table()
-    ends = _event(s.end, END, uuid[s.track], Rows(len(s.end))).table()
-    # By track and time; at one time ends first; of those that begin together the longest first, of
-    # those that end together the latest to begin.
-    track = np.concatenate([s.track, s.track])
-    time = np.concatenate([s.begin, s.end])
-    is_begin = np.repeat([1, 0], len(s.begin))
-    inner = np.concatenate([-s.end, -s.begin])
-    order = np.lexsort((inner, is_begin, time, track))
-    count = len(s.begin)
-    tables = [begins, arrived, ends]
-    which = np.where(order >= count, 2, np.where(ended_by[order % count] > 0, 1, 0)) if count else order
-    return [_interleaved(tables, which, order % count if count else order)]
+    arrived = np.flatnonzero(ended_by)
+    told = Rows(len(s.begin)).numbers(10, s.name + 1, 5).add(_annotation(_EPOCH, s.epoch.clip(0)))
+    name = Rows(len(arrived)).same(number(10, len(line.names.texts) + 1))
+    tables = [
+        # An arrow has to end after it begins, so not where the wait begins.
+        _event(s.end[arrived], INSTANT, uuid[s.track[arrived]], name.fixed(48, ended_by[arrived])),
+        _event(s.end, END, uuid[s.track], Rows(len(s.end))),
+        _event(s.begin, BEGIN, uuid[s.track], told),
+    ]
+    every = np.arange(len(s.begin))
+    row = np.concatenate([arrived, every, every])
+    which = np.repeat([0, 1, 2], [len(arrived), len(every), len(every)])
+    place = np.concatenate([np.arange(len(arrived)), every, every])
+    # By track and time; at one time arrivals and ends first; of slices that begin together the
+    # longest first, of those that end together the last to begin.
+    time = np.where(which == 2, s.begin[row], s.end[row])
+    inner = np.where(which == 2, -s.end[row], -s.begin[row])
+    order = np.lexsort((inner, which, time, s.track[row]))
+    return [_interleaved([rows.table() for rows in tables], which[order], place[order])]
 
 
-def _interleaved(
-    tables: list[npt.NDArray[np.uint8]], which: Integers, row: Integers
-) -> bytes:
+def _interleaved(tables: list[npt.NDArray[np.uint8]], which: Integers, row: Integers) -> bytes:
     """Return rows of several tables, one after the other."""
     widths = np.array([table.shape[1] for table in tables])
     places = np.concatenate([[0], np.cumsum(widths[which])])
@@ -144,7 +145,7 @@ def _puts(line: Timeline) -> bytes:
     tracks = track_uuid(line)[block_tracks(line)] if len(trace.tracks) else np.zeros(0, np.int64)
     names = np.zeros(len(trace.kind), np.int64)
     names[puts] = line.put_names()
-    receipts = line.messages
+    receipts = line.arrows
     lonely = np.setdiff1d(puts, receipts.sent)
 
     def event(records: Integers) -> Rows:

@@ -63,6 +63,12 @@ class Timeline:
         return match(self.trace)
 
     @cached_property
+    def arrows(self) -> Messages:
+        """Which put ended which wait."""
+        ended = self.trace.kind[self.messages.seen] == Kind.WAIT_END
+        return Messages(self.messages.sent[ended], self.messages.seen[ended])
+
+    @cached_property
     def waits(self) -> Waits:
         """The waits that have ended."""
         return waits_of(self.trace, self.messages)
@@ -91,8 +97,9 @@ class Timeline:
 
     def named(self, texts: list[str], choice: Integers) -> Integers:
         """Return the numbers of the names texts[choice]."""
-        numbers = np.array([self.names.number(text) for text in texts], np.int64)
-        return numbers[choice]
+        used, place = np.unique(choice, return_inverse=True)
+        numbers = np.array([self.names.number(texts[k]) for k in used], np.int64)
+        return numbers[place] if len(used) else choice
 
     def put_names(self) -> Integers:
         """Return the name of each of `puts`."""
@@ -114,8 +121,7 @@ class Timeline:
         real = begin < marks
         none = np.full(len(marks), -1, np.int64)
         return tuple(
-            part[real]
-            for part in (track, trace.time[begin], trace.time[marks], name, none, marks)
+            part[real] for part in (track, trace.time[begin], trace.time[marks], name, none, marks)
         )
 
     def _waits(self) -> tuple[Integers, ...]:
@@ -137,7 +143,11 @@ class Timeline:
         choice = (ended * len(CHANNELS) + channel) * trace.pes + whom
         name = self.named(texts, choice)
         return (
-            *(trace.track[begin], trace.time[begin], np.maximum(trace.time[end], trace.time[begin])),
+            *(
+                trace.track[begin],
+                trace.time[begin],
+                np.maximum(trace.time[end], trace.time[begin]),
+            ),
             *(name, trace.lower[begin], end),
         )
 

@@ -1,0 +1,5 @@
+"""Traces of kernels: who sent what to whom, when, and who waited for whom."""
+
+from cpufree.trace.files import load as load
+from cpufree.trace.files import save as save
+from cpufree.trace.records import Trace as Trace

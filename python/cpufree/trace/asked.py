@@ -1,0 +1,54 @@
+"""What a call that may be traced is given, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from cpufree.errors import InvalidInputError
+from cpufree.trace.records import Trace
+
+TraceGiven: TypeAlias = bool | str | os.PathLike[str]
+OPTIONS = {"study": "trace"}
+"""Of the compiled core, for a call that is traced."""
+ONE_CLOCK = ("cpu_threads", "cpu_processes")
+"""Engines whose PEs all read the clock of one host."""
+SUFFIXES = (".pftrace", ".json", ".csv")
+"""Perfetto's format, Chrome's, and a table of the records."""
+
+
+def checked(trace: TraceGiven) -> TraceGiven:
+    """Return what was given; InvalidInputError where that can be no trace."""
+    if isinstance(trace, bool):
+        return trace
+    if not isinstance(trace, str | os.PathLike):
+        raise InvalidInputError(f"trace is True, or the name of a file, and not {trace!r}")
+    require_suffix(trace)
+    return trace
+
+
+def require_suffix(path: str | os.PathLike[str]) -> str:
+    """Return the ending of the name of a file; InvalidInputError for one that is no trace's."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInputError(
+            f"cannot write a trace to '{path}': the name must end in one of {', '.join(SUFFIXES)}"
+        )
+    return suffix
+
+
+def finished(
+    raw: Mapping[str, Any], facts: Mapping[str, Any], trace: TraceGiven, speaks: bool
+) -> Trace:
+    """Return the trace of a run, which is written where a file was named.
+
+    `raw`: of the compiled core. `facts` has the engine. `speaks`: this process writes.
+    """
+    from cpufree.trace import files  # for those who want traces
+
+    one_clock = facts["engine"] in ONE_CLOCK
+    found = files.checked(Trace.of_core(raw, {**facts, "one_clock": one_clock}))
+    if speaks and not isinstance(trace, bool):
+        files.save(found, trace)
+    return found
