@@ -55,7 +55,8 @@ struct SolveSpec {
   // out run for `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
   Study study = Study::none;
   std::int64_t trace_events =
-      1 << 15;         // of the study of that name: a thread keeps the last of them
+      1 << 15;  // of the study of that name: a thread keeps the last of them
+  std::uint32_t trace_kinds = kAllTraceKinds;  // which records: bit k for TraceKind k
   bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
 
   bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }

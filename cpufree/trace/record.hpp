@@ -26,6 +26,8 @@ enum class TraceKind : std::uint8_t {
   iteration  // 0; its number
 };
 
+inline constexpr std::uint32_t kAllTraceKinds = 0xffffffffU;
+
 struct alignas(16) TraceRecord {
   std::uint64_t head;  // time << 24 | kind << 16 | peer
   std::uint64_t body;
@@ -58,9 +60,10 @@ struct TraceRing {
   // Of each thread of the block: payload bytes to each PE, all of them and those up to the last
   // signal.
   std::uint64_t* bytes = nullptr;
-  const std::byte* base = nullptr;  // of the symmetric memory of the PE: slots count from here
-  std::uint64_t start = 0;          // the time of the port that is 0
-  std::uint32_t capacity = 0;       // of the first thread: a power of two, at least kTraceShare
+  const std::byte* base = nullptr;       // of the symmetric memory of the PE: slots count from here
+  std::uint64_t start = 0;               // the time of the port that is 0
+  std::uint32_t kinds = kAllTraceKinds;  // which are written down: bit k for kind k
+  std::uint32_t capacity = 0;  // of the first thread: a power of two, at least kTraceShare
 };
 
 // Of the ring of a thread: where it begins, and how many records it holds.

@@ -36,11 +36,13 @@ struct TraceShape {
   std::int32_t threads = 1;  // of a block
   std::int32_t writers = 1;  // of these
   std::uint32_t capacity = 0;
+  std::uint32_t kinds = kAllTraceKinds;
 
-  static TraceShape of(int pes, int blocks, int threads, int writers, std::int64_t events) {
+  static TraceShape of(int pes, int blocks, int threads, int writers, std::int64_t events,
+                       std::uint32_t kinds) {
     const auto capacity =
         std::bit_ceil(static_cast<std::uint32_t>(std::max<std::int64_t>(events, kTraceShare)));
-    return {pes, blocks, threads, writers, capacity};
+    return {pes, blocks, threads, writers, capacity, kinds};
   }
   // Of one PE.
   std::size_t records() const {

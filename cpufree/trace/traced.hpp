@@ -109,12 +109,16 @@ class Traced : public P {
   CPUFREE_KERNEL_FN std::uint64_t* bytes_to(int pe) const {
     return ring_->bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
   }
+  // Volatile: kernels tell compilers that the iterations of their loops are independent
+  // (CPUFREE_INDEPENDENT), which is true of what they compute, and not of a sum beside it.
   CPUFREE_KERNEL_FN void count(int pe, std::size_t bytes) {
-    if (pe != this->pe()) *bytes_to(pe) += bytes;
+    if (pe == this->pe()) return;
+    volatile std::uint64_t* const sum = bytes_to(pe);
+    *sum = *sum + bytes;
   }
 
   CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body) {
-    if (!writes()) return;
+    if (!writes() || (ring_->kinds >> static_cast<unsigned>(kind) & 1U) == 0U) return;
     const int thread = this->lane();
     const std::uint64_t number = written_->count[thread]++;
     const std::uint64_t place = number & (trace_capacity(ring_->capacity, thread) - 1U);

@@ -63,7 +63,8 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   config.heaps = stencil.heaps();
   std::optional<CpuTrace> trace;
   if (spec.study == Study::trace) {
-    trace.emplace(TraceShape::of(config.pes, config.blocks, 1, 1, spec.trace_events), config);
+    trace.emplace(
+        TraceShape::of(config.pes, config.blocks, 1, 1, spec.trace_events, kAllTraceKinds), config);
     for (int k = 0; k < config.here; ++k)
       stencil.args(config.first + k).traces = trace->rings(at(k));
   }

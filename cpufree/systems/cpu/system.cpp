@@ -345,7 +345,8 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
   std::optional<CpuTrace> trace;
   if (spec.study == Study::trace) {
-    trace.emplace(TraceShape::of(own_.all, blocks_, 1, 1, spec.trace_events), launch_config());
+    trace.emplace(TraceShape::of(own_.all, blocks_, 1, 1, spec.trace_events, spec.trace_kinds),
+                  launch_config());
     for (std::size_t k = 0; k < args.size(); ++k) args[k].traces = trace->rings(k);
   }
   ThreadsRun ran;

@@ -144,7 +144,7 @@ void GpuSolve<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
     if (spec.study == Study::trace)
       pe.trace.reserve(place_.devices[k],
                        TraceShape::of(place_.own.all, facts_.blocks, facts_.threads, gpu_p2p::kWarp,
-                                      spec.trace_events),
+                                      spec.trace_events, spec.trace_kinds),
                        heap_of(k));
     else
       pe.trace = {};
