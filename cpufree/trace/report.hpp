@@ -66,7 +66,7 @@ inline std::vector<TraceRing> trace_rings(const TraceShape& shape, TraceRecord* 
     rings.push_back(
         {records + static_cast<std::uint64_t>(block) * trace_first(shape.capacity, shape.writers),
          written + block * shape.writers, bytes + 2 * block * shape.threads * shape.pes, base,
-         start, shape.capacity});
+         start, shape.kinds, shape.capacity});
   return rings;
 }
 

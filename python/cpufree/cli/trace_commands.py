@@ -41,7 +41,7 @@ EPILOG = """
 @app.command(epilog=EPILOG)
 @with_options(options.TRACE_REPORT)
 def report(trace: TraceArgument, given: dict[str, Any]) -> None:
-    """Tell who sent how much to whom, what was waited for and why, and what the time was spent on."""
+    """Tell who sent how much to whom, what was waited for, and what took the time."""
     from cpufree.trace import files, texts
     from cpufree.trace.report import report as report_of
 

@@ -18,6 +18,7 @@ from cpufree.trace.timeline import Timeline
 
 TRANSFER = "messages"
 OTHER = "other work"
+START = "until the block starts"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def critical_path(line: Timeline) -> Path:
         if k < 0:
             first = int(np.searchsorted(trace.track, track))
             _spend(spent, marks[track], int(time[first]), int(time[place]))
+            spent[START] = int(time[first])
             return Path({name: 1e-9 * ns for name, ns in spent.items()}, hops)
         number = of_track[track][k]
         there, left = int(end[number]), int(sent[number])

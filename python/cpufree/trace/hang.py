@@ -192,7 +192,9 @@ def _judge(wait: Wait, known: Mapping[Block, Wait], issued: Issued | None) -> Ve
         return verdict(Cause.DEAD, f"{whom} never started, or its process has died ({what})")
     if target.state == "running":
         return verdict(Cause.DEAD, f"{whom} has died, or hangs in its own work ({what})")
-    if issued is not None and (found := issued.explain(wait)) is not None:
+    found = None if issued is None else issued.explain(wait)
+    gone = target.state == "finished" and found is not None and found[0] == Cause.NEVER_SENT.value
+    if found is not None and not gone:
         cause, words, off_by = found
         return verdict(Cause(cause), f"{words} ({what})", off_by)
     if target.state == "finished":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cpufree.trace.messages import match
-from cpufree.trace.records import Integers, Kind, Trace
+from cpufree.text import told_time
+from cpufree.trace.records import SENT, Integers, Kind, Trace
 
 if TYPE_CHECKING:
     from cpufree.trace.hang import Block, Wait
@@ -40,11 +39,20 @@ class Issued:
         want = wait.epoch & low
         mine = sent[self._trace.peer[sent] == wait.block[0]]
         whom = f"block {wait.target[1]} of PE {wait.target[0]}"
-        if len(mine) and (self._trace.lower[mine] == want).any():
+        there = mine[self._trace.lower[mine] == want]
+        if len(there):
+            late = 1e-9 * (int(self._trace.time[there[0]]) - self._given_up(wait.block))
+            if late > 0.0:
+                return (
+                    "late",
+                    f"{whom} is late: sent {told_time(late)} after the end of the wait",
+                    0,
+                )
             return "lost", f"{whom} has sent it, and it has not come: the message is lost", 0
-        if (over := self._over(wait)) > 0:
-            words = f"the threshold is too high by {over}: block {wait.block[1]} of PE "
-            return "threshold too high", f"{words}{wait.block[0]} waits for an epoch not due", over
+        if (over := self._over(wait, mine, want)) > 0:
+            who = f"block {wait.block[1]} of PE {wait.block[0]}"
+            words = f"the threshold is too high by {over}: {who} waits for an epoch not due"
+            return "threshold too high", words, over
         if (other := self._misdirected(wait, sent, want)) is not None:
             words = f"{whom} has sent it to PE {other} in place of PE {wait.block[0]}"
             return "misdirected", words, 0
@@ -55,13 +63,11 @@ class Issued:
             return "never sent", f"{whom} has gone on, and never sent it", 0
         return None
 
-    @cached_property
-    def _seen(self) -> Integers:
-        """Of each record that is a receipt, the record of its message; else -1."""
-        found = np.full(len(self._trace.kind), -1, np.int64)
-        messages = match(self._trace)
-        found[messages.seen] = messages.sent
-        return found
+    def _given_up(self, block: Block) -> int:
+        """Return when a block gave up; the end of time if its ring does not tell."""
+        records = self._records(block)
+        ends = records[self._trace.kind[records] == Kind.GAVE_UP]
+        return int(self._trace.time[ends[0]]) if len(ends) else int(np.iinfo(np.int64).max)
 
     def _records(self, block: Block) -> Integers:
         return np.concatenate(
@@ -81,20 +87,21 @@ class Issued:
             mine &= local if wait.channel == "local arrival" else ~local
         return records[mine]
 
-    def _over(self, wait: Wait) -> int:
-        """Return by how much the epoch waited for is more than one after the last one."""
-        records = self._records(wait.block)
-        kinds = np.isin(self._trace.kind[records], (Kind.WAIT_END, Kind.FOUND))
-        got = records[kinds & (self._trace.peer[records] == wait.target[0])]
-        got = got[self._seen[got] >= 0]
-        senders = self._seen[got]
-        same = np.isin(self._trace.track[senders], self._of_block[wait.target])
-        partial = self._trace.kind[senders] == Kind.PARTIAL
-        same &= partial if wait.channel in PARTIALS else ~partial
-        epochs = self._trace.lower[got[same]]
-        if not len(epochs):
+    def _over(self, wait: Wait, mine: Integers, want: int) -> int:
+        """Return by how much an epoch is above the one that is due; 0 where it is due.
+
+        Who waits rightly has seen the epoch before: no more than one is missing.
+        """
+        if not len(mine):
             return 0
-        return max(0, (wait.epoch & 0xFFFFFFFF) - int(epochs.max()) - 1)
+        last = mine[np.argmax(self._trace.lower[mine])]
+        missing = want - int(self._trace.lower[last])
+        records = self._records(wait.block)
+        seen = np.isin(self._trace.kind[records], (Kind.WAIT_END, Kind.FOUND)) & (
+            (self._trace.upper[records] == self._trace.upper[last])
+            & (self._trace.lower[records] == self._trace.lower[last])
+        )
+        return 0 if missing <= 1 else missing - 1 if seen.any() else missing
 
     def _misdirected(self, wait: Wait, sent: Integers, want: int) -> int | None:
         """Return the PE that got one message of this epoch too many."""
@@ -107,33 +114,33 @@ class Issued:
         return int(more[0]) if len(more) else None
 
     def _too_low(self, mine: Integers, want: int) -> int:
-        """Return by how much the last message is too low; 0 where it is the first of its epoch."""
-        epochs = self._trace.lower[mine]
-        last = int(epochs[-1])
-        slots = self._trace.upper[mine]
-        again = (epochs[:-1] >= last) & (slots[:-1] == slots[-1])
-        return max(0, want - last) if again.any() else 0
+        """Return by how much the last message is too low: it repeats an epoch, or goes back."""
+        last = mine[-1]
+        before = mine[:-1]
+        if self._trace.kind[last] != Kind.PARTIAL:  # of these, slots alternate
+            before = before[self._trace.upper[before] == self._trace.upper[last]]
+        if not len(before) or self._trace.lower[before[-1]] < self._trace.lower[last]:
+            return 0
+        return max(0, want - int(self._trace.lower[last]))
 
     def _is_past(self, wait: Wait, sent: Integers, mine: Integers, want: int) -> bool:
         """Return whether the target is past the place where it sends this message.
 
-        It is where it has sent another one of this epoch, or where it waits for what, one epoch
-        before, it had waited for after it had sent the message before this one.
+        It is where it has sent another one of this epoch. Else its last message tells, as a kernel
+        sends in the same order in each epoch: if the same message of one epoch before came after
+        the one of one epoch before that is now missed, then this one should have been sent.
         """
-        if (self._trace.lower[sent] >= want).any():
+        trace = self._trace
+        if (trace.lower[sent] >= want).any():
             return True
-        before = mine[self._trace.lower[mine] == want - 1]
         records = self._records(wait.target)
-        waits = records[self._trace.kind[records] == Kind.WAIT]
-        if not len(before) or not len(waits):
+        every = records[np.isin(trace.kind[records], SENT)]
+        missed = mine[trace.lower[mine] == want - 1]
+        if not len(missed):
             return False
-        last = waits[-1]
-        same = (self._trace.upper[waits] >> 16 == self._trace.upper[last] >> 16) & (
-            self._trace.lower[waits] == self._trace.lower[last] - 1
-        )
-        ends = records[
-            np.isin(self._trace.kind[records], (Kind.FOUND, Kind.WAIT_END, Kind.REDUCE))
-            & (self._trace.lower[records] == self._trace.lower[last] - 1)
-        ]
-        earlier = np.concatenate([waits[same], ends])
-        return bool((earlier > before[0]).any() and last > before[-1])
+        last = every[-1]
+        same = (trace.kind[every] == trace.kind[last]) & (trace.peer[every] == trace.peer[last])
+        if trace.kind[last] == Kind.SIGNAL:
+            same &= trace.upper[every] == trace.upper[last]
+        before = every[same & (trace.lower[every] == trace.lower[last] - 1)]
+        return bool(len(before)) and int(missed[-1]) < int(before[-1])

@@ -1,11 +1,9 @@
 // Kernels with one fault each, for tests of hang reports: text that is compiled in place of a
 // solver's kernel. The environment variable FAULT says which: kind, channel ("flag" or "sum"), PE,
 // block, the other PE, and epoch.
-#include <chrono>
 #include <cstdlib>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "cpufree/device/allreduce.hpp"
 #include "cpufree/solvers/study.hpp"
@@ -47,10 +45,6 @@ class FaultyPort : public P {
     if (fault_->kind == "under-counted")
       P::put_packet(packet, pe, value, cpufree::make_tag(epoch - 1, 0U));
   }
-  template <int K, class F>
-  void scatter(const double (&partial)[K], int targets, unsigned note, F&& store) {
-    P::scatter(partial, targets, note, store);
-  }
 
  private:
   bool hits(const char* channel, int to, Epoch epoch) const {
@@ -70,6 +64,14 @@ class FaultyPort : public P {
   const Fault* fault_;
 };
 
+// Blocks of the same thread go on meanwhile.
+template <class P>
+void rest(P& port, double seconds) {
+  const std::uint64_t begin = port.now();
+  auto wait = port.start_wait();
+  while (1e-9 * static_cast<double>(port.now() - begin) < seconds) port.keep_waiting(wait);
+}
+
 // Neighbours on a ring signal each other, then all sum, again and again.
 template <class P, class Args>
 void ring(P& port, const Args& args, const Fault& fault) {
@@ -82,7 +84,7 @@ void ring(P& port, const Args& args, const Fault& fault) {
     const bool here = fault.pe == me && fault.block == port.block() && fault.epoch == epoch;
     if (here && fault.kind == "killed") return;
     if (here && (fault.kind == "late" || fault.kind == "stopped"))
-      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+      rest(port, fault.seconds);
     for (const int to : neighbours) port.put_flag(slot(me), to, epoch);
     for (const int from : neighbours) {
       const bool wrong = here && fault.kind == "threshold" && fault.other == from;
@@ -117,7 +119,8 @@ template <template <class, class> class Algorithm, class M, class P, class Matri
 void solver_kernel(P& port, const cpufree::SolveArgs<Matrix>& args) {
   traced(port, args, [&](auto& program, const Fault&) {
     using Program = std::remove_reference_t<decltype(program)>;
-    cpufree::solve_in<Algorithm, M, cpufree::StudiedContext<Program, Matrix>>(program, args);
+    cpufree::solve_in<Algorithm, M, cpufree::StudiedContext<Program, Matrix, cpufree::AnySlices>>(
+        program, args);
   });
 }
 
