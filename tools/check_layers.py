@@ -27,7 +27,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "formats": {"device", "problem"},
     "solvers": {"formats", "device", "problem", "trace"},
     "multigrid": {"formats", "device", "problem", "solvers"},
-    "stencils": {"device", "problem"},
+    "stencils": {"device", "problem", "trace"},
     "stencils/cpu": {"stencils", "stencils/host", "systems"},
     "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "systems"},
     "stencils/host": {"device", "problem", "reference", "engines", "stencils", "stencils/cpu"}

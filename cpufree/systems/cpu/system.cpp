@@ -20,15 +20,15 @@ namespace {
 constexpr std::int32_t kGathered = 1000;
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
-}  // namespace
-
+// `nodes`: PEs are in several.
 template <class T>
-CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
-  const bool nodes = nodes_.count() > 1;
+CpuKernel<T> kernel_for(const SolveSpec& spec, bool nodes) {
   if (nodes && spec.study != Study::none)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
   return find_cpu_kernel<T>(spec, nodes);
 }
+
+}  // namespace
 
 template <class T>
 CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
@@ -285,7 +285,7 @@ cpu_threads::LaunchConfig CpuSystem<T>::launch_config() const {
 template <class T>
 ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                              const Progress& progress) {
-  const auto kernel = kernel_for(spec);
+  const auto kernel = kernel_for<T>(spec, nodes_.count() > 1);
   // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
   // the others of the end of its last one (report_waits), or the team has failed.
   for (int k = 0; k < own_.here; ++k)

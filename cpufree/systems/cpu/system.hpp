@@ -92,7 +92,6 @@ class CpuSystem final : public System<T> {
                        std::int32_t rows, DiagonalFacts& facts) const;
   void take_diagonals(const std::vector<DiagonalFacts>& of_blocks);
   DiagonalFacts rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
-  CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
   bool store(std::span<T> out, double scale) const;

@@ -112,6 +112,8 @@ def with_trace(
 
     `raw`: of the core. `speaks`: this process writes.
     """
+    from cpufree.trace.finished import finished  # for those who want traces
+
     names = ("engine", "pes", "blocks", "device", "iterations")
     facts = {
         "what": f"solve, {result.method}, {result.pc}",
@@ -121,7 +123,7 @@ def with_trace(
         "kernel_seconds": result.timings["kernel"],
         "phases": result.phases,
     }
-    return dataclasses.replace(result, trace=asked.finished(raw, facts, trace, speaks))
+    return dataclasses.replace(result, trace=finished(raw, facts, trace, speaks))
 
 
 def with_notes(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from cpufree.errors import InvalidInputError
-from cpufree.trace.records import Trace
 
 TraceGiven: TypeAlias = bool | str | os.PathLike[str]
 OPTIONS = {"study": "trace"}
@@ -36,19 +34,3 @@ def require_suffix(path: str | os.PathLike[str]) -> str:
             f"cannot write a trace to '{path}': the name must end in one of {', '.join(SUFFIXES)}"
         )
     return suffix
-
-
-def finished(
-    raw: Mapping[str, Any], facts: Mapping[str, Any], trace: TraceGiven, speaks: bool
-) -> Trace:
-    """Return the trace of a run, which is written where a file was named.
-
-    `raw`: of the compiled core. `facts` has the engine. `speaks`: this process writes.
-    """
-    from cpufree.trace import files  # for those who want traces
-
-    one_clock = facts["engine"] in ONE_CLOCK
-    found = files.checked(Trace.of_core(raw, {**facts, "one_clock": one_clock}))
-    if speaks and not isinstance(trace, bool):
-        files.save(found, trace)
-    return found

@@ -29,11 +29,11 @@ def _events(line: Timeline) -> Iterator[str]:
         yield _meta("thread_sort_index", pe, number + 1, block * 64 + thread)
     yield from _slices(line)
     yield from _arrows(line)
-    for name, (time, pe, value) in (
+    for name, (time, pes, value) in (
         ("bytes under way", line.under_way),
         ("blocks that wait", line.waiting),
     ):
-        for t, p, v in zip(_micro(time), pe.tolist(), value.tolist(), strict=True):
+        for t, p, v in zip(_micro(time), pes.tolist(), value.tolist(), strict=True):
             yield (
                 f'{{"ph":"C","name":"{name}","pid":{p},"tid":0,"ts":{t},"args":{{"value":{v}}}}}'
             )

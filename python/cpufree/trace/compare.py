@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -26,25 +28,36 @@ class Row:
 
 def compare(first: Report, second: Report) -> list[Row]:
     """Return the quantities of two traces: seconds are per iteration, and means over blocks."""
+    both = (first, second)
+
+    def row(name: str, value: Callable[[Report], float], unit: str = "s") -> Row:
+        return Row(name, value(first), value(second), unit)
+
     rows = [
-        Row("time of an iteration", *(r.seconds / r.iterations for r in (first, second)), "s"),
-        Row("payload", *(float(r.bytes.sum()) / r.iterations for r in (first, second)), "B"),
-        Row("messages between PEs", *(float(r.messages.sum()) / r.iterations
-                                      for r in (first, second)), ""),
-    ]  # fmt: skip
-    for title, name in (
-        ("", "phases"),
-        ("late sender: ", "late_sender"),
-        ("transfer: ", "transfer"),
-    ):
-        one, other = getattr(first, name), getattr(second, name)
-        for key in dict.fromkeys([*one, *other]):
-            values = (per_block(r, getattr(r, name).get(key, 0.0)) for r in (first, second))
-            rows.append(Row(f"{title}{key}", *values, "s"))
-    for key in dict.fromkeys([*first.path.seconds, *second.path.seconds]):
-        on = (r.path.seconds.get(key, 0.0) / r.iterations for r in (first, second))
-        rows.append(Row(f"critical path: {key}", *on, "s"))
+        row("time of an iteration", lambda r: r.seconds / r.iterations),
+        row("payload", lambda r: float(r.bytes.sum()) / r.iterations, "B"),
+        row("messages between PEs", lambda r: float(r.messages.sum()) / r.iterations, ""),
+    ]
+    titles = {"phases": "", "late_sender": "late sender: ", "transfer": "transfer: "}
+    for name, title in titles.items():
+        one, other = (getattr(r, name) for r in both)
+        rows += [
+            row(f"{title}{key}", partial(_of_block, name=name, key=key))
+            for key in dict.fromkeys([*one, *other])
+        ]
+    rows += [
+        row(f"critical path: {key}", partial(_on_path, key=key))
+        for key in dict.fromkeys([*first.path.seconds, *second.path.seconds])
+    ]
     return rows
+
+
+def _of_block(report: Report, name: str, key: str) -> float:
+    return per_block(report, getattr(report, name).get(key, 0.0))
+
+
+def _on_path(report: Report, key: str) -> float:
+    return report.path.seconds.get(key, 0.0) / report.iterations
 
 
 def per_block(report: Report, seconds: float) -> float:

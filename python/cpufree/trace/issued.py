@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cpufree.text import told_time
 from cpufree.trace.records import SENT, Integers, Kind, Trace
-
-if TYPE_CHECKING:
-    from cpufree.trace.hang import Block, Wait
+from cpufree.trace.waits import Block, Wait
 
 PARTIALS = ("reduction",)
 """Channels whose messages are of kind PARTIAL; those of others are flags or packets."""
 Found = tuple[str, str, int]
-"""A cause (hang.Cause), in words, and by how many epochs."""
+"""A cause (waits.Cause), in words, and by how many epochs."""
 
 
 class Issued:
@@ -85,7 +81,8 @@ class Issued:
             # Flags for blocks of the own PE are of a channel of their own.
             local = self._trace.peer[records] == wait.target[0]
             mine &= local if wait.channel == "local arrival" else ~local
-        return records[mine]
+        found: Integers = records[mine]
+        return found
 
     def _over(self, wait: Wait, mine: Integers, want: int) -> int:
         """Return by how much an epoch is above the one that is due; 0 where it is due.

@@ -92,7 +92,8 @@ class Trace:
     @cached_property
     def pe(self) -> Integers:
         """The PE of each record."""
-        return self.tracks[self.track, 0]
+        pe: Integers = self.tracks[self.track, 0]
+        return pe
 
     @cached_property
     def kind(self) -> npt.NDArray[np.uint8]:
@@ -124,7 +125,8 @@ class Trace:
         # No two records that follow one another in a ring are further apart than half of it.
         steps = np.diff(time, prepend=time[:1])
         steps = (steps + full // 2) % full - full // 2
-        return time[0] + np.cumsum(steps)
+        shown: Integers = time[0] + np.cumsum(steps)
+        return shown
 
     @cached_property
     def time(self) -> Integers:
@@ -138,13 +140,14 @@ class Trace:
             return shown
         first = int(self.tracks[:, 0].min())
         clock = self.starts - self.starts.min()
-        time = shown + clock[self.pe - first] - self.offsets[self.pe]
+        time: Integers = shown + clock[self.pe - first] - self.offsets[self.pe]
         number = np.arange(len(time))
         begins = np.flatnonzero(np.diff(self.track, prepend=-1))
         for begin, end in zip(begins, [*begins[1:], len(time)], strict=True):
             part = slice(begin, end)
             time[part] = np.maximum.accumulate(time[part] - number[part]) + number[part]
-        return time - time.min()
+        time -= time.min()
+        return time
 
     @cached_property
     def offsets(self) -> Integers:
@@ -155,7 +158,3 @@ class Trace:
     def select(self, *kinds: Kind) -> Integers:
         """Return the numbers of the records of these kinds."""
         return np.flatnonzero(np.isin(self.kind, kinds))
-
-    def block_of(self, records: Integers) -> Integers:
-        """Return the block of each of these records."""
-        return self.tracks[self.track[records], 1]

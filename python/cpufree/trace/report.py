@@ -113,7 +113,8 @@ def _phases(line: Timeline) -> dict[str, float]:
 
 def channels_of(trace: Trace, waits: Integers) -> Integers:
     """Return the number of the channel of records of kind WAIT."""
-    return np.minimum((trace.upper[waits] >> 16) & 0xFFFF, len(CHANNELS) - 1)
+    channels: Integers = np.minimum((trace.upper[waits] >> 16) & 0xFFFF, len(CHANNELS) - 1)
+    return channels
 
 
 def parts_of(line: Timeline) -> tuple[Integers, Integers]:

@@ -14,7 +14,8 @@ import pytest
 import cpufree
 from cpufree import cpu_kernels
 from cpufree.errors import WaitTimeoutError
-from cpufree.trace.hang import Cause, HangReport, diagnose, diagnose_error
+from cpufree.trace.hang import HangReport, diagnose, diagnose_error
+from cpufree.trace.waits import Cause
 
 HEADER = Path(__file__).parents[1] / "support/faulty_kernel.hpp"
 LIMIT = 0.25  # seconds: what is waited for never comes
