@@ -3,7 +3,8 @@
 --base and --new are folders for PYTHONPATH, such as build/gpu/python of two trees. Each build
 solves in a process of its own, and both get the same matrix. Seconds of an iteration are the slope
 of the kernels' time between two numbers of iterations, the least of two, so that launch and start
-drop out. `setup`: the least of some Solvers for the matrix; `bits`: a digest of the solution.
+drop out. `whole_seconds`: the kernel of the longer solve; `setup_seconds`: the least of some
+Solvers for the matrix; `bits`: a digest of the solution.
 """
 
 import hashlib
@@ -75,7 +76,8 @@ def measured(solver: Any, method: str, columns: int) -> dict[str, Any]:
     if min(done) < MANY:
         raise RuntimeError("rounding errors end the solve before")
     digest = hashlib.sha256(np.ascontiguousarray(result.x).tobytes()).hexdigest()
-    return {"seconds": (best[MANY] - best[FEW]) / (MANY - FEW), "bits": digest[:12]}
+    seconds = (best[MANY] - best[FEW]) / (MANY - FEW)
+    return {"seconds": seconds, "whole_seconds": best[MANY], "bits": digest[:12]}
 
 
 @cache
@@ -119,7 +121,7 @@ def declaration() -> Any:
         name="compare-builds",
         set_up=set_up,
         axes={
-            "matrix": {e.name: f"gen:{e.spec}" for e in sorted(suite("paper18"), key=_size)},
+            "matrix": {e.name: f"gen:{e.spec}" for e in sorted(suite("paper18-small"), key=_size)},
             "method": ("prcg", "cg", "pipecg"),
             "columns": (1,),
             "pc": ("none",),
@@ -132,7 +134,7 @@ def declaration() -> Any:
         quick={"matrix": {"poisson2d": "gen:poisson2d?nx=200,ny=200"}},
         ours="new",
         unit="µs",
-        shown=("setup_seconds", "bits"),
+        shown=("whole_seconds", "setup_seconds", "bits"),
         repeats=5,
     )
 

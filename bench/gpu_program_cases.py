@@ -18,6 +18,7 @@ import cpufree
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
 grids: Any = importlib.import_module("grid_programs")
+v_cycles: Any = importlib.import_module("multigrid_programs").v_cycles
 SECONDS_OF_A_CALL = 0.04
 
 
@@ -40,6 +41,26 @@ def jacobi_3d(u, new, steps):
             + u[1:-1, 1:-1, 2:]
         ) * (1 / 6)
         u, new = new, u
+
+
+WEIGHTS = (4 / 9, *[1 / 9] * 4, *[1 / 36] * 4)
+"""Of the nine populations of D2Q9, whose velocities are (EAST[k], NORTH[k])."""
+EAST, NORTH = (0, 1, 0, -1, 0, 1, -1, -1, 1), (0, 0, 1, 0, -1, 1, 1, -1, -1)
+
+
+@cpufree.program
+def lattice_boltzmann(g, new, omega, steps):
+    for _ in range(steps):
+        s = [np.roll(g[k], (NORTH[k], EAST[k]), axis=(0, 1)) for k in range(9)]
+        rho = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7] + s[8]
+        ux = (s[1] - s[3] + s[5] - s[6] - s[7] + s[8]) / rho
+        uy = (s[2] - s[4] + s[5] + s[6] - s[7] - s[8]) / rho
+        square = 1.5 * (ux * ux + uy * uy)
+        for k in range(9):
+            cu = 3 * (EAST[k] * ux + NORTH[k] * uy)
+            equilibrium = WEIGHTS[k] * rho * (1 + cu + 0.5 * cu * cu - square)
+            new[k] = s[k] + omega * (equilibrium - s[k])
+        g, new = new, g
 
 
 @cache
@@ -75,6 +96,8 @@ def arguments(name: str, n: int, steps: int) -> tuple[Any, ...]:
             *(0.1 * grid(n, n) for _ in range(3)),
             *(1e-5, 0.1, 0.1, 1.0, 0.1, steps, 10),
         ),
+        "lattice_boltzmann": lambda: (*(1 + 0.1 * grid(9, n, n), np.zeros((9, n, n)), 0.6, steps),),
+        "v_cycles": lambda: (np.zeros((n + 1, n + 1)), grid(n + 1, n + 1), 1 / n**2, 6, steps),
         "jacobi": lambda: (grid(n, n), grid(n, n), steps),
         "jacobi_3d": lambda: (grid(n, n, n), grid(n, n, n), steps),
     }
@@ -89,9 +112,15 @@ def plain(name: str) -> Any:
 THREE_D = ("heat_3d", "points_27", "jacobi_3d")
 PROGRAMS = (
     *("jacobi_2d", "heat_3d", "fdtd_2d", "shallow_water", "gray_scott", "acoustic", "life"),
-    *("points_27", "jacobi_1d", "upwind_in_place", "cavity_flow"),
+    *("points_27", "jacobi_1d", "upwind_in_place", "cavity_flow", "lattice_boltzmann", "v_cycles"),
 )
 SIZES = ((1024, 128), (4096, 384), (256, 64))
+
+
+def with_steps(name: str, args: tuple[Any, ...], steps: int) -> tuple[Any, ...]:
+    """Return arguments of another number of steps."""
+    at = len(args) - (2 if name == "cavity_flow" else 1)
+    return (*args[:at], steps, *args[at + 1 :])
 
 
 def side(name: str, n: int) -> int:
@@ -101,7 +130,8 @@ def side(name: str, n: int) -> int:
 
 def find(name: str) -> Any:
     """Return the program of a name."""
-    return {"jacobi": jacobi, "jacobi_3d": jacobi_3d}.get(name) or getattr(grids, name)
+    own = {f.name: f for f in (jacobi, jacobi_3d, lattice_boltzmann, v_cycles)}
+    return own.get(name) or getattr(grids, name)
 
 
 def steps_for(points: int) -> int:

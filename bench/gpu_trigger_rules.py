@@ -46,7 +46,7 @@ def check(back_end: str, gpus: list[int], text: str, replays: int) -> dict[str, 
     found = {"scripts": len(scripts), "skipped": sum(bool(one["skipped"]) for one in scripts)}
     found["replays"] = sum(one["replays"] for one in scripts)
     wrong = [f"{one['name']}: {one['difference']}" for one in scripts if one["wrong"]]
-    if back_end != "on_stream":  # its puts come at the end of a kernel: nobody waits within it
+    if back_end != "on_stream":  # its puts come at the end of a kernel: no block waits within it
         _, bad, checksum, expected = core.soak(gpus, back_end, 100, 2, 200)
         wrong += [f"{bad} wrong values of an exchange"] * (bad > 0 or checksum != expected)
         if (values := run_domain(back_end, gpus)) != EXPECTED:

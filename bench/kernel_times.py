@@ -1,7 +1,7 @@
 """How long NVRTC takes for kernels of solvers, as they are compiled when they are first used.
 
 Needs NVRTC, no GPU. Seconds are the processor's, to which other work on the machine adds little.
-Texts are those of systems/gpu/compiled/kernel_source.cpp, headers those of the source tree. "any":
+Texts are those of solvers/gpu/compiled/kernel_source.cpp, headers those of the source tree. "any":
 the kernel for matrices of all kinds, as it comes with a wheel.
 """
 

@@ -2,8 +2,10 @@
 
 Microseconds of a step. On GPUs, whole warm calls with arrays on the GPU, against CuPy and JAX, and
 `kernel`, to compare with the host-driven variant and the hand-written Jacobi kernels, whose times
-are those of the run alone. On the CPU against NumPy, numba (parallel) and DaCe's own code
-generator. CuPy does a tenth of the steps, for it takes the same time for each.
+are those of the run alone; `call`: seconds, of which the first one compiles. On the CPU against
+NumPy, numba (parallel) and DaCe's own code generator. CuPy does a tenth of the steps, for it takes
+the same time for each. `copy` copies the arrays of the answer once: what a step moves at least. In
+the end the answers of all are compared.
 """
 
 import importlib
@@ -14,8 +16,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from gpu_program_cases import PROGRAMS, THREE_D, arguments, find, grids, plain, side, steps_for
-from program_rivals import cupy_rivals, dace_rivals, jax_seconds
+from gpu_program_cases import (
+    PROGRAMS,
+    THREE_D,
+    arguments,
+    find,
+    grids,
+    plain,
+    side,
+    steps_for,
+    with_steps,
+)
+from program_rivals import answer_of, cupy_rivals, dace_rivals, jax_run
 
 import cpufree
 from cpufree.bench.declared import Bench, Call, Case
@@ -34,7 +46,8 @@ def ours(program: Any, args: tuple[Any, ...], steps: int, **where: Any) -> dict[
     begin = time.perf_counter()
     program.run(args, **where)
     seconds = time.perf_counter() - begin
-    found = {"seconds": seconds / steps, "kernel": program.timings["kernel"] / steps}
+    kernel = program.timings["kernel"] / steps
+    found = {"seconds": seconds / steps, "kernel": kernel, "call": seconds}
     if program.engine == "cuda_p2p":
         engine = list(program._gpu_runs)[-1].engine
         on_chip = engine.kernel.text.on_chip is not None
@@ -55,47 +68,110 @@ def run_alone(make: Callable[[], Callable[[], float]], steps: int) -> Call:
     return call
 
 
-def on_gpus(case: Case, program: Any, args: tuple[Any, ...], steps: int) -> dict[str, Call]:
-    """Return the contenders on GPUs."""
+Answer = Callable[[int], list[Any]]
+"""Does so many steps from the beginning; returns the arrays that have the answer."""
+
+
+def on_gpus(
+    case: Case, program: Any, args: tuple[Any, ...], steps: int
+) -> tuple[dict[str, Call], dict[str, Answer]]:
+    """Return the contenders on GPUs, and what gives the answer of each."""
     cupy, jax = module("cupy"), module("jax")
-    given = tuple(cupy.asarray(a) if isinstance(a, np.ndarray) else a for a in args)
+
+    def given(count: int) -> tuple[Any, ...]:
+        there = (cupy.array(a) if isinstance(a, np.ndarray) else a for a in args)
+        return with_steps(case.program, tuple(there), count)
+
     devices = [gpu.index for gpu in gpus.require_usable()][: case.pes]
     where = {"engine": "cuda_p2p", "pes": case.pes, "wait_limit": 5}
+    mine = given(steps)
 
     def hosted() -> Callable[[], float]:
-        run = HostedRun(program, given, devices)
+        run = HostedRun(program, mine, devices)
         return lambda: run.run(20.0)
 
     def by_hand() -> float:
         return float(cpufree.stencil.jacobi(args[0], steps, **where).seconds)
 
+    def copies() -> float:
+        begin = time.perf_counter()
+        for _ in range(_COPIES):
+            for one, other in zip(answer_of(case.program, mine), into, strict=True):
+                other[...] = one
+        cupy.cuda.get_current_stream().synchronize()
+        return (time.perf_counter() - begin) / _COPIES
+
+    into = [cupy.empty_like(a) for a in answer_of(case.program, mine)]
     calls: dict[str, Call] = {
-        "cpufree": partial(ours, program, given, steps, **where),
+        "cpufree": partial(ours, program, mine, steps, **where),
         "host-driven": run_alone(hosted, steps),
+        "copy": copies,
     }
+    answers = {"cpufree": answer(case, lambda *a: program.run(a, **where), given)}
     if case.program in ("jacobi", "jacobi_3d"):
         calls["hand-written"] = run_alone(lambda: by_hand, steps)
     elif case.pes == 1:
         # Fused by cupy.fuse is faster, always, where there is such a text.
         f = cupy_rivals(cupy).get(case.program) or plain(case.program)
-        at = -2 if case.program == "cavity_flow" else -1
-        few: int = max(1, given[at] // 10)
-        fewer = (*given[:at], few, *(given[at + 1 :] if at < -1 else ()))
+        few = max(1, steps // 10)
+        fewer = given(few)
 
-        def by_cupy() -> float:
+        def by_cupy() -> dict[str, float]:
             begin = time.perf_counter()
             f(*fewer)
             cupy.cuda.get_current_stream().synchronize()
-            return (time.perf_counter() - begin) / few
+            seconds = time.perf_counter() - begin
+            return {"seconds": seconds / few, "call": seconds}
 
         calls["cupy"] = by_cupy
-        if jax is not None and (run := jax_seconds(jax, case.program, args)) is not None:
-            calls["jax"] = lambda: run() / steps
-    return calls
+        answers["cupy"] = answer(case, f, given)
+        run = jax_run(jax, case.program, args) if jax is not None else None
+        if run is not None:
+            calls["jax"] = lambda: by_jax(run, steps)
+            answers["jax"] = lambda count: answer_of(case.program, run(count))
+    return calls, answers
 
 
-def on_cpu(case: Case, program: Any, args: tuple[Any, ...], steps: int) -> dict[str, Call]:
-    """Return the contenders on the CPU."""
+def by_jax(run: Callable[[int], Any], steps: int) -> dict[str, float]:
+    """Return what a step by JAX takes."""
+    begin = time.perf_counter()
+    run(steps)
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds / steps, "call": seconds}
+
+
+def answer(
+    case: Case, f: Callable[..., Any], given: Callable[[int], tuple[Any, ...]]
+) -> Callable[[int], list[Any]]:
+    """Return what gives the answer of a program that writes into its arguments."""
+
+    def call(count: int) -> list[Any]:
+        values = given(count)
+        f(*values)
+        return answer_of(case.program, values)
+
+    return call
+
+
+def check(answers: Mapping[str, Answer], measured: Mapping[str, Call]) -> None:
+    """Raise RuntimeError where contenders differ from ours by more than rounding."""
+    expected = answers["cpufree"](_CHECKED)
+    for name in [n for n in answers if n in measured and n != "cpufree"]:
+        for mine, other in zip(expected, answers[name](_CHECKED), strict=True):
+            mine, other = (a.get() if hasattr(a, "get") else np.asarray(a) for a in (mine, other))
+            near = 1e-4 if mine.dtype == np.float32 else 1e-9
+            if not np.allclose(mine, other, rtol=near, atol=near):
+                raise RuntimeError(f"{name} has another answer after {_CHECKED} steps")
+
+
+_COPIES = 100
+_CHECKED = 4  # steps; even, for programs whose arrays change places
+
+
+def on_cpu(
+    case: Case, program: Any, args: tuple[Any, ...], steps: int
+) -> tuple[dict[str, Call], dict[str, Answer]]:
+    """Return the contenders on the CPU, and what gives the answer of each."""
     others: dict[str, Any] = {"numpy": plain(case.program)}
     if (numba := module("numba")) is not None:
         others["numba"] = numba.njit(parallel=True)(plain(case.program))
@@ -107,9 +183,13 @@ def on_cpu(case: Case, program: Any, args: tuple[Any, ...], steps: int) -> dict[
         f(*given)
         return (time.perf_counter() - begin) / steps
 
+    def given(count: int) -> tuple[Any, ...]:
+        return with_steps(case.program, grids.copies(args), count)
+
     calls: dict[str, Call] = {n: partial(timed, f, grids.copies(args)) for n, f in others.items()}
     mine = partial(ours, program, grids.copies(args), steps, engine="cpu_threads")
-    return {"cpufree": mine, **calls}
+    own = {"cpufree": lambda *a: program.run(a, engine="cpu_threads"), "numpy": others["numpy"]}
+    return {"cpufree": mine, **calls}, {n: answer(case, f, given) for n, f in own.items()}
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -123,7 +203,9 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     )
     case.facts.update(points=n, step_count=steps)
     contenders = on_cpu if case.engine == "cpu_threads" else on_gpus
-    yield contenders(case, find(case.program), args, steps)
+    calls, answers = contenders(case, find(case.program), args, steps)
+    yield calls
+    check(answers, calls)
 
 
 BENCH = Bench(
@@ -141,8 +223,9 @@ BENCH = Bench(
     | {"engine": ("cpu_threads",)},
     quick={"program": ("jacobi_2d", "life"), "n": (64,), "steps": (4,)},
     ours="cpufree",
+    apart=("copy",),
     unit="µs",
-    shown=("kernel",),
+    shown=("kernel", "call"),
     repeats=5,
 )
 

@@ -1,5 +1,5 @@
 # The kernels of the CPU engine. In the package they are shared objects next to the extension, one for
-# each level of the instruction set: cpufree/systems/cpu/kernel_table.hpp says why, levels.cpp chooses
+# each level of the instruction set: cpufree/plugins/cpu/kernel_table.hpp says why, levels.cpp chooses
 # one. Elsewhere (C++ tests) they are a library, in one version.
 #
 # CPUFREE_KERNELS=USUAL builds in what most solves run; all others are compiled when they are first
@@ -19,7 +19,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 set(cpu_flags_stencils -ffp-contract=fast)
 
-set(cpu_folder cpufree/systems/cpu)
+set(cpu_folder cpufree/solvers/cpu)
+set(cpu_tables cpufree/plugins/cpu)
 # In two files, which compile side by side.
 set(cpu_usual_sources ${cpu_folder}/usual_float_kernel.cpp ${cpu_folder}/usual_double_kernel.cpp)
 set(cpu_other_sources ${cpu_folder}/other_kernel.cpp ${cpu_folder}/columns_kernel.cpp
@@ -96,12 +97,12 @@ endforeach()
 
 # The library of C++ programs: the lowest of these levels.
 list(GET cpu_levels 0 level)
-add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_folder}/all_kernels.cpp
-  ${cpu_folder}/linked.cpp $<TARGET_OBJECTS:cpu_usual_${level}> $<TARGET_OBJECTS:cpu_other_${level}>
+add_library(cpufree_kernels STATIC EXCLUDE_FROM_ALL ${cpu_tables}/all_kernels.cpp
+  ${cpu_tables}/linked.cpp $<TARGET_OBJECTS:cpu_usual_${level}> $<TARGET_OBJECTS:cpu_other_${level}>
   $<TARGET_OBJECTS:cpu_rare_${level}>)
 target_link_libraries(cpufree_kernels PRIVATE cpufree_options)
 target_include_directories(cpufree_kernels PRIVATE "${CMAKE_BINARY_DIR}/cpu_kernels/${level}")
-set_source_files_properties(${cpu_folder}/linked.cpp PROPERTIES
+set_source_files_properties(${cpu_tables}/linked.cpp PROPERTIES
   COMPILE_DEFINITIONS CPUFREE_CPU_LEVEL="${level}")
 
 function(add_cpu_kernels_of_package)
@@ -109,9 +110,9 @@ function(add_cpu_kernels_of_package)
   set(exports "${CMAKE_BINARY_DIR}/cpu_exports.map")
   file(WRITE "${exports}" "{ global: cpufree_cpu_kernels; local: *; };\n")
   foreach(level ${cpu_levels})
-    set(kernels ${cpu_folder}/usual_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>)
+    set(kernels ${cpu_tables}/usual_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>)
     if(CPUFREE_KERNELS MATCHES "^ALL")
-      set(kernels ${cpu_folder}/all_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>
+      set(kernels ${cpu_tables}/all_kernels.cpp $<TARGET_OBJECTS:cpu_usual_${level}>
         $<TARGET_OBJECTS:cpu_other_${level}>)
     endif()
     add_library(_cpu_${level} MODULE ${kernels} cpufree/engines/cpu_threads/port.cpp)
@@ -126,6 +127,6 @@ function(add_cpu_kernels_of_package)
     add_dependencies(_core _cpu_${level})
   endforeach()
   list(JOIN cpu_levels " " levels)
-  set_source_files_properties(${cpu_folder}/levels.cpp PROPERTIES COMPILE_DEFINITIONS
+  set_source_files_properties(${cpu_tables}/levels.cpp PROPERTIES COMPILE_DEFINITIONS
     "CPUFREE_CPU_LEVELS=\"${levels}\";CPUFREE_NATIVE_FEATURES=\"${cpu_native_features}\"")
 endfunction()

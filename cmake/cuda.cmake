@@ -99,7 +99,7 @@ elseif(cpufree_wants_cuda)
     enable_language(CUDA)
     if(CPUFREE_FAST_COMPILE)
       set(CMAKE_CUDA_FLAGS_RELEASE "-O0")
-      string(APPEND CMAKE_CUDA_FLAGS " -DCPUFREE_FAST_COMPILE")  # systems/gpu/kernels/kernel.cuh
+      string(APPEND CMAKE_CUDA_FLAGS " -DCPUFREE_FAST_COMPILE")  # solvers/gpu/kernels/kernel.cuh
       include(CheckCompilerFlag)
       check_compiler_flag(CUDA "--Ofast-compile=max" CPUFREE_HAS_OFAST_COMPILE)
       if(CPUFREE_HAS_OFAST_COMPILE)  # nvcc 12.9 and later

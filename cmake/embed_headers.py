@@ -15,7 +15,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STANDARD = "cpufree/gpu/cuda/device_std.hpp"
-# What the texts of kernels include (cpufree/systems/gpu/compiled/kernel_source.cpp).
+# What the texts of kernels include (cpufree/solvers/gpu/compiled/kernel_source.cpp).
 ROOTS = (
     "cpufree/engines/gpu_p2p/bulk_put.cuh",
     "cpufree/engines/gpu_p2p/free_port.cuh",
@@ -38,7 +38,7 @@ ROOTS = (
     "cpufree/stencils/registers.hpp",
     "cpufree/stencils/registers_3d.hpp",
     "cpufree/stencils/time_tiles.hpp",
-    "cpufree/systems/gpu/kernels/vector_entries.cuh",
+    "cpufree/solvers/gpu/kernels/vector_entries.cuh",
     "cpufree/probes/gpu/reading.cuh",
     "cpufree/probes/gpu/tiles.cuh",
 )
@@ -73,7 +73,7 @@ def source(headers: dict[str, str]) -> str:
     """Return the C++ file."""
     lines = [
         "// Made by cmake/embed_headers.py.",
-        '#include "cpufree/systems/gpu/compiled/kernel_headers.hpp"',
+        '#include "cpufree/launch/gpu/compiled/kernel_headers.hpp"',
         "namespace cpufree {",
         "const std::vector<std::pair<const char*, const char*>>& kernel_headers() {",
         "  static const std::vector<std::pair<const char*, const char*>> all = {",

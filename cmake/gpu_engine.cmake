@@ -1,4 +1,4 @@
-# The GPU engine as a shared object next to the extension: cpufree/systems/gpu/engine_table.hpp says
+# The GPU engine as a shared object next to the extension: cpufree/plugins/gpu/engine_table.hpp says
 # why, loaded.cpp loads it.
 
 # All names but that of the table stay inside.

@@ -21,7 +21,7 @@ if(EXISTS "${CPUFREE_NVSHMEM_INCLUDE}/non_abi/nvshmem_version.h")
 endif()
 list(TRANSFORM numbers REPLACE ".* ([0-9]+).*" "\\1")
 list(JOIN numbers "." version)
-set_source_files_properties(cpufree/systems/gpu/heaps.cpp PROPERTIES
+set_source_files_properties(cpufree/launch/gpu/heaps.cpp PROPERTIES
   COMPILE_DEFINITIONS "CPUFREE_NVSHMEM_BUILT=\"${version}\"")
 
 set(remote_sources cpufree/engines/nvshmem/calls.cu)
@@ -35,7 +35,7 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
     list(GET pair 1 preconditioner)
     foreach(type float double)
       set(source "${CMAKE_BINARY_DIR}/kernels/remote_${method}_${pc}_${type}.cu")
-      configure_file(cpufree/systems/gpu/kernels/remote_kernel.cu.in "${source}" @ONLY)
+      configure_file(cpufree/solvers/gpu/kernels/remote_kernel.cu.in "${source}" @ONLY)
       list(APPEND remote_sources "${source}")
     endforeach()
   endforeach()

@@ -21,7 +21,7 @@ MOST_UNITS = 22
 MOST_KERNELS = 8
 # What _core depends on.
 BROUGHT = re.compile(r"_(core|gpu|cpu_\S+)$")
-OBJECTS = "CMakeFiles/cpu_usual_native.dir/cpufree/systems/cpu/usual_*_kernel.cpp.o"
+OBJECTS = "CMakeFiles/cpu_usual_native.dir/cpufree/solvers/cpu/usual_*_kernel.cpp.o"
 # What CPUFREE_KERNELS=ALL compiles besides.
 NOT_USUAL = re.compile(r"(other|remote|columns|study|stencil)_kernel\.cpp|all_kernels\.cpp")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 # name counts: stencils/gpu is a room, and not of stencils.
 # An entry that ends in .hpp allows that one file.
 CPP_MAY_INCLUDE: dict[str, set[str]] = {
+    # Foundations.
     "base": set(),
     "problem": set(),
     "reference": {"problem"},
@@ -25,17 +26,44 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "trace": {"device"},
     "gpu": set(),
     "formats": {"device", "problem"},
-    "solvers": {"formats", "device", "problem", "trace"},
-    "multigrid": {"formats", "device", "problem", "solvers"},
-    "stencils": {"device", "problem", "trace"},
-    "stencils/cpu": {"stencils", "stencils/host", "systems"},
-    "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "systems"},
-    "stencils/host": {"device", "problem", "reference", "engines", "stencils", "stencils/cpu"}
-    | {"systems"},
-    "programs": {"device"},
-    "programs/cpu": {"programs", "systems"},
-    "programs/gpu": {"gpu", "programs", "programs/cpu", "engines", "systems"},
     "engines": {"device", "gpu"},
+    "distributed": {"problem"},
+    "launch": {"device", "distributed", "trace"},
+    "launch/cpu": {"distributed", "engines", "launch", "trace"},
+    "launch/gpu": {"device", "distributed", "engines", "gpu", "launch"},
+    # Features, each with the parts of the host and of the engines.
+    "solvers": {"formats", "device", "problem", "trace"},
+    "solvers/host": {"device", "distributed", "formats", "launch", "multigrid", "plugins/gpu"}
+    | {"problem", "solvers", "trace", "solvers/cpu/system.hpp", "solvers/gpu/share_layout.hpp"},
+    "solvers/cpu": {"device", "distributed", "engines", "formats", "launch/cpu", "multigrid"}
+    | {"launch", "multigrid/cpu", "plugins/cpu", "problem", "solvers", "solvers/host"},
+    "solvers/gpu": {"device", "distributed", "engines", "formats", "gpu", "launch/gpu", "multigrid"}
+    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "launch", "trace"},
+    "multigrid": {"formats", "device", "problem", "solvers"},
+    "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
+    "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
+    | {"solvers/host"},
+    "multigrid/gpu": {"multigrid", "multigrid/host", "solvers/gpu"},
+    "stencils": {"device", "problem", "trace"},
+    "stencils/cpu": {"stencils", "stencils/host", "launch/cpu", "plugins/cpu"},
+    "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "launch/gpu"}
+    | {"launch"},
+    "stencils/host": {
+        "trace",
+        "device",
+        "problem",
+        "reference",
+        "engines",
+        "distributed",
+        "launch",
+        "launch/cpu",
+        "plugins/gpu",
+        "stencils",
+        "stencils/cpu",
+    },
+    "programs": {"device"},
+    "programs/cpu": {"programs", "distributed", "launch", "launch/cpu"},
+    "programs/gpu": {"gpu", "programs", "programs/cpu", "engines", "launch/gpu"},
     "triggered": {"reference", "engines", "triggered/device", "triggered/nics"},
     "triggered/device": {"device", "stencils"},
     "triggered/gpu": {"device", "gpu", "reference", "engines", "triggered", "triggered/device"}
@@ -51,13 +79,14 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "triggered/nics/host_port.hpp",
     },
     "probes": {"device"},
-    "probes/host": {"device", "probes", "engines", "systems"},
+    "probes/host": {"device", "probes", "engines", "launch"},
     "probes/gpu": {
         "gpu",
         "probes",
         "probes/host",
         "engines",
-        "systems",
+        "launch",
+        "launch/gpu",
         "baselines/nccl_library.hpp",
         "baselines/nvshmem_library.hpp",
     },
@@ -70,35 +99,20 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "engines/gpu_p2p/atomic.cuh",
         "engines/gpu_p2p/shared.hpp",
         "engines/nvshmem/library.hpp",
+        "solvers/host/setup.hpp",
+        "solvers/host/spec.hpp",
         "solvers/method.hpp",
         "stencils/local.hpp",
-        "systems/setup.hpp",
-        "systems/spec.hpp",
-    },
-    "systems": {
-        "trace",
-        "problem",
-        "reference",
-        "device",
-        "gpu",
-        "formats",
-        "solvers",
-        "multigrid",
-        "stencils",
-        "engines",
-        # Engines that are shared objects have a table of all that they do.
-        "programs",
-        "programs/cpu",
-        "programs/gpu",
-        "stencils/gpu",
-        "stencils/host",
-        "probes",
-        "probes/host",
-        "probes/gpu",
     },
     "simulate": {"problem", "reference"},
-    "bindings": {"problem", "systems", "baselines", "simulate", "stencils", "stencils/host"}
-    | {"programs/cpu", "probes/host", "triggered", "triggered/gpu"},
+    # Above them: the tables of what lies in shared objects of its own.
+    "plugins/cpu": {"engines", "formats", "launch", "problem", "solvers", "solvers/host"}
+    | {"stencils"},
+    "plugins/gpu": {"launch/gpu", "probes/gpu", "programs/gpu", "solvers/gpu/make_system.hpp"}
+    | {"stencils/gpu"},
+    "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
+    | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu"}
+    | {"probes/host", "triggered", "triggered/gpu"},
 }
 # These have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = ("engines", "triggered/nics")
@@ -175,8 +189,9 @@ NOT_IN_THE_EXTENSION = re.compile(
     r"cpufree/(bindings/(baselines|triggered/triggered_gpu)|baselines/"
     r"|engines/(cpu_fibers|gpu_p2p|nvshmem)/"
     r"|triggered/nics/(libfabric|block|copy_engine|proxy|gpu_)"
-    r"|(systems|stencils|probes|programs|triggered)/gpu/(?!loaded|share_layout)"
-    r"|systems/cpu/(all_kernels|other_kernel|remote_kernel|columns_kernel|study_kernel|linked)"
+    r"|(launch|solvers|multigrid|stencils|probes|programs|triggered)/gpu/(?!share_layout)"
+    r"|plugins/(gpu/(?!loaded)|cpu/(all_kernels|linked))"
+    r"|solvers/cpu/(other_kernel|remote_kernel|columns_kernel|study_kernel)"
     r"|stencils/cpu/cpu_stencil_kernel)"
 )
 # Programs: they may import all rooms, and none of those above may import them.

@@ -1,4 +1,4 @@
-"""Write cpufree/systems/machine.hpp out of the description of a machine, or check it.
+"""Write cpufree/base/machine.hpp out of the description of a machine, or check it.
 
 Usage: python tools/machine_header.py --write|--check. The planners in Python and in C++ rest on the
 same numbers: those of python/cpufree/machine/h200.json. Exits with 1 where --check finds others.
@@ -13,7 +13,7 @@ from pathlib import Path
 from cpufree.machine import DEFAULT, Machine, load
 from cpufree.machine.files import Quantity
 
-HEADER = Path(__file__).parents[1] / "cpufree/systems/machine.hpp"
+HEADER = Path(__file__).parents[1] / "cpufree/base/machine.hpp"
 USED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least", "stencil.")
 """Beginnings of the names that C++ uses, but for tables."""
 HEAD = """\

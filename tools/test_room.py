@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 COUNTERPARTS = {
     "bench": "baselines",
     "compiler": "programs",
-    "engines": "systems",
+    "engines": "launch",
     "matrix": "problem",
     "model": "probes",
     "partition": "problem",

@@ -9,7 +9,7 @@ from typing import Any
 from cpufree.errors import CpufreeError, InvalidInputError, UnsupportedError
 
 # Seconds between two looks of a rank that waits for a request. MPI's own waits would spin and take
-# a core from whoever is measured meanwhile.
+# a core from the contender that is measured meanwhile.
 NAP = 0.005
 # Seconds that a rank with an error waits for the others, which may never come.
 PATIENCE = 30.0

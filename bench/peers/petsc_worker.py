@@ -47,7 +47,7 @@ class Petsc:
 
 
 class Missing:
-    """Says what is missing to whoever asks."""
+    """Says what is missing to the caller."""
 
     name = "petsc"
 

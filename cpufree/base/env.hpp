@@ -6,7 +6,7 @@
 
 namespace cpufree {
 
-// CPUFREE_CPU_LEVEL, which version of the CPU engine's kernels runs (systems/cpu/levels.cpp); empty
+// CPUFREE_CPU_LEVEL, which version of the CPU engine's kernels runs (plugins/cpu/levels.cpp); empty
 // where it is not set.
 inline std::string cpu_level_asked_for() {
   const char* const said = std::getenv("CPUFREE_CPU_LEVEL");

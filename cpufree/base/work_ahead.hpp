@@ -52,8 +52,8 @@ class WorkAhead {
   // Whether work of several parts had better not begin the next one.
   bool ending() const { return state_->ending; }
 
-  // Begins nothing more, and waits for what has begun. False: it goes on after so long, and nobody
-  // waits for it any more.
+  // Begins nothing more, and waits for what has begun. False: it goes on after so long, and no
+  // caller waits for it any more.
   bool finish(std::chrono::milliseconds most) {
     state_->ending = true;
     if (getpid() != process_) {                          // a fork, which has none of these threads

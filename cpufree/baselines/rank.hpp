@@ -92,7 +92,8 @@ struct Rank {
     for (std::int32_t i = 0; i < local.rows(); ++i)
       for (std::int64_t k = local.row_ptr[at(i)]; k < local.row_ptr[at(i) + 1]; ++k) {
         const T size = local.val[at(k)] < 0 ? -local.val[at(k)] : local.val[at(k)];
-        // |a_ii|, as in systems/setup.cpp: an indefinite matrix is no indefinite preconditioner.
+        // |a_ii|, as in solvers/host/setup.cpp: an indefinite matrix is no indefinite
+        // preconditioner.
         if (local.col[at(k)] == i && size > 0)
           inverse[at(i)] = static_cast<T>(1.0 / static_cast<double>(size));
       }

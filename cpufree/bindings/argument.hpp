@@ -10,8 +10,8 @@
 #include <string>
 #include <type_traits>
 
-#include "cpufree/systems/gpu/engine_table.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace cpufree {
 

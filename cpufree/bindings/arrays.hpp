@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace cpufree {
 

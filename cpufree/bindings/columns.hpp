@@ -10,7 +10,7 @@
 
 #include "cpufree/bindings/argument.hpp"
 #include "cpufree/bindings/numpy.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace cpufree {
 

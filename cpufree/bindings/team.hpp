@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpufree/systems/distributed/team.hpp"
+#include "cpufree/distributed/team.hpp"
 
 namespace cpufree {
 

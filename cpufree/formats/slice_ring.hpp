@@ -6,13 +6,13 @@
 //
 // Protocol, of one slot. (1) One lane, the one that has looked up the chunk, announces the bytes at
 // the slot's barrier and starts the copies. (2) All lanes wait for the barrier's phase; its
-// completion makes the bytes visible to whoever has seen it. (3) They read. (4) They meet
+// completion makes the bytes visible to every thread that has seen it. (3) They read. (4) They meet
 // (warp_sync), which orders their reads before what a lane does next: (1), for the chunk that is
 // `slots` further on. So a slot is written only
-// while nobody reads it. Phases of a barrier complete in turn, and a lane is never more than one
+// while no lane reads it. Phases of a barrier complete in turn, and a lane is never more than one
 // behind, since it takes part in (4) before the next phase begins: the parity of the phase tells
 // which one it is. A wait that outlasts any copy ends the kernel with an error of the device: there
-// is nobody else to name.
+// is no other block to name.
 #pragma once
 
 #include <cstddef>

@@ -150,7 +150,7 @@ class Slice {
   }
 
   // Padded lanes read some local entry and multiply it by 0: one that another lane reads, if any is
-  // local. They must read no ghost: whether that one has arrived is nobody's business here.
+  // local. They must read no ghost: no wait ensures here that it has arrived.
   void fill_padding(std::int32_t* index) const {
     std::int32_t some = std::min(first_, local_.rows() - 1);
     for (int l = 0; l < W; ++l)

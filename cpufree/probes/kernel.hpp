@@ -1,6 +1,6 @@
 // The kernel of a probe: exchanges between pairs of PEs, 2k and 2k + 1, block with block, and the
 // time that they take by the clock of the first one's block. All pairs and blocks exchange at the
-// same time; a run with one of each measures messages that nobody is in the way of.
+// same time; a run with one of each measures messages without contention.
 #pragma once
 
 #include "cpufree/device/allreduce.hpp"

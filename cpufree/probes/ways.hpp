@@ -155,7 +155,7 @@ class BulkLink : public StoreLink<P, ByBlock> {
   }
 };
 
-// Packets, stored by all threads of a block. Whoever waits for one reads it.
+// Packets, stored by all threads of a block. The thread that waits for one reads it.
 template <Port P>
 class PacketLink : public ProbeLink<P> {
  public:

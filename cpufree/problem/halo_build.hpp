@@ -1,6 +1,6 @@
 // The steps that make the share of one PE, wherever the rows of the others are known: a plan of
 // the whole matrix (halo_plan.cpp), or one that ranks make together
-// (systems/distributed/slab_plan.cpp).
+// (distributed/slab_plan.cpp).
 #pragma once
 
 #include <algorithm>

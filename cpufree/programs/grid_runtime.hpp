@@ -73,14 +73,10 @@ class GridRuntime {
     std::memcpy(&value, args_.scalars + k, sizeof value);
     return value;
   }
-  // A field at an offset, of so many rows in all.
-  template <class T>
-  CPUFREE_KERNEL_FN Array<T, 1> field(std::int64_t offset, std::int64_t rows, int id) const {
-    Array<T, 1> f;
-    f.base = at<T>(offset);
-    f.rows = rows;
-    f.id = f.place = id;
-    return f;
+  // A field at an offset, of so many rows in all. `strides`: along all axes but the last one.
+  template <class T, class... S>
+  CPUFREE_KERNEL_FN auto field(std::int64_t offset, std::int64_t rows, int id, S... strides) const {
+    return Array<T, 1 + sizeof...(S)>{at<T>(offset), 0, {strides..., 1}, rows, 0, id, id};
   }
 
   CPUFREE_KERNEL_FN std::int64_t lo() const { return lo_; }

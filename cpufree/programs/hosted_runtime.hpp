@@ -22,13 +22,11 @@ class HostedRuntime {
   CPUFREE_KERNEL_FN HostedRuntime(const HostedPlace& place, LaunchedBlock me, std::int64_t rows)
       : place_(place), me_(me), rows_(rows) {}
 
-  template <class T>
-  CPUFREE_KERNEL_FN Array<T, 1> field(std::int64_t offset, std::int64_t rows, int id) const {
-    Array<T, 1> f;
-    f.base = reinterpret_cast<T*>(place_.heap + offset);
-    f.rows = rows;
-    f.id = f.place = id;
-    return f;
+  // As GridRuntime's.
+  template <class T, class... S>
+  CPUFREE_KERNEL_FN auto field(std::int64_t offset, std::int64_t rows, int id, S... strides) const {
+    T* const base = reinterpret_cast<T*>(place_.heap + offset);
+    return Array<T, 1 + sizeof...(S)>{base, 0, {strides..., 1}, rows, 0, id, id};
   }
   template <class T>
   CPUFREE_KERNEL_FN static T scalar(const std::int64_t& word) {

@@ -35,6 +35,15 @@ struct Array {
     for (int a = 0; a < D; ++a) other.stride[a] = stride[a];
     return other;
   }
+  // The value at indices along all axes, which are inside.
+  template <class... I>
+  CPUFREE_FN T& operator()(I... index) const {
+    static_assert(sizeof...(I) == D);
+    const std::int64_t all[] = {index...};
+    std::int64_t at = all[D - 1];
+    for (int a = 0; a + 1 < D; ++a) at += all[a] * stride[a];
+    return base[at];
+  }
   // Takes the storage of another one.
   CPUFREE_FN void take(const Array& other) { take_values(other), id = other.id; }
   // Takes the values of another one.

@@ -29,7 +29,7 @@ enum class Role : std::uint8_t { plain, post, trigger };
 // for has ended and its resource is free; a resource serves operations one by one, in the order in
 // which they could begin, those of the same moment in the order of their numbers.
 struct Graph {
-  std::span<const std::int32_t> resource;  // by operation; kNone: nobody to wait for
+  std::span<const std::int32_t> resource;  // by operation; kNone: no operation to wait for
   std::span<const Picoseconds> busy;       // how long it takes, and keeps the resource
   std::span<const Picoseconds> latency;    // of its edges from the start
   std::span<const std::int32_t> from, to;  // edges

@@ -42,8 +42,8 @@ class BlockRows {
   }
 
   // f(k) for every column, each by one thread of the block: for what all threads would do alike,
-  // with objects that the block holds. All see it afterwards. Nobody reads what f changes any more:
-  // since it was last read there has been a verb with a barrier (a reduction, an exchange).
+  // with objects that the block holds. All see it afterwards. No thread reads what f changes any
+  // more: since it was last read there has been a verb with a barrier (a reduction, an exchange).
   template <class F>
   CPUFREE_KERNEL_FN void each_column(F&& f) {
     if constexpr (K == 1) {

@@ -67,7 +67,7 @@ struct Chebyshev {
         out[i] += value;
         return value;
       };
-      const bool multiplied = k + 1 < degree;  // nobody reads the last correction
+      const bool multiplied = k + 1 < degree;  // the last correction is not read
       const Ghosted<T> e = multiplied ? c.exchange_scratch(correct) : for_rows(c, correct);
       d = e;
     }

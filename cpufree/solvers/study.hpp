@@ -41,7 +41,7 @@ class BlindMonitor : public Monitor {
   CPUFREE_KERNEL_FN static bool runs_late() { return false; }
 };
 
-// A packet's wait is a phase of its own, and without other PEs nobody waits.
+// A packet's wait is a phase of its own, and without other PEs there are no waits.
 template <Port P, class T>
 struct StudiedOperand : PacketOperand<P, T> {
   CPUFREE_KERNEL_FN T operator()(std::int32_t column) const {

@@ -94,7 +94,7 @@ CPUFREE_KERNEL_FN bool receive(P& port, const Args& args, int from, Epoch epoch)
 
 // PE 0 and PE 1 send a message to and fro; each adds 1 to every value that it receives.
 //
-// One mailbox on each PE is enough: whoever sends message e + 1 has received the answer to message
+// One mailbox on each PE is enough: the sender of message e + 1 has received the answer to message
 // e, and that was sent after message e had been read. Flags hold numbers that only grow, so none
 // has to be reset.
 template <Port P>

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/reference/jacobi.hpp"
 #include "cpufree/stencils/gpu/stencil.hpp"
-#include "cpufree/systems/gpu/engine.hpp"
 
 namespace {
 

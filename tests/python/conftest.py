@@ -32,7 +32,7 @@ CPU_ENGINE = "cpu_threads"
 
 @pytest.fixture(autouse=True)
 def no_driver_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have tests choose alike where there is a driver, and whoever has asked it before."""
+    """Have tests choose alike where there is a driver, and whichever test has asked it before."""
     monkeypatch.setattr("cpufree.engines.gpus.DRIVERS", ())
 
 

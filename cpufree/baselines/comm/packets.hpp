@@ -1,6 +1,6 @@
 // Sums and halos by the kernels themselves: packets of 16 bytes that carry their epoch (LL),
-// written straight into the memory of the other GPUs, and small kernels that wait for them. Nobody
-// drives: for loops that run on the GPUs.
+// written straight into the memory of the other GPUs, and small kernels that wait for them. The
+// host drives nothing: for loops that run on the GPUs.
 //
 // An epoch is what lies between two sums; every GPU passes through the same ones. A packet of epoch
 // e overwrites that of epoch e - 2. Its sender has the totals of epoch e - 1, to which every GPU

@@ -13,7 +13,7 @@
 #include "cpufree/baselines/drive.hpp"
 #include "cpufree/baselines/drivers/solvers.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
-#include "cpufree/systems/setup.hpp"
+#include "cpufree/solvers/host/setup.hpp"
 
 namespace cpufree::baselines {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpufree/problem/csr.hpp"
-#include "cpufree/systems/spec.hpp"
+#include "cpufree/solvers/host/spec.hpp"
 
 namespace cpufree {
 

@@ -17,7 +17,7 @@
 #include "cpufree/bindings/core/system.hpp"
 #include "cpufree/bindings/core/system_report.hpp"
 #include "cpufree/bindings/errors.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace nb = nanobind;
 

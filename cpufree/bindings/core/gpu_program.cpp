@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cpufree/bindings/core/program.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
 

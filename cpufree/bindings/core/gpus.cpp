@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
 

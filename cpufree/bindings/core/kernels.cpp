@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cpufree/base/code_cache.hpp"
-#include "cpufree/systems/cpu/kernel_source.hpp"
-#include "cpufree/systems/cpu/levels.hpp"
+#include "cpufree/plugins/cpu/kernel_source.hpp"
+#include "cpufree/plugins/cpu/levels.hpp"
 
 namespace nb = nanobind;
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
 #include "cpufree/probes/host/cpu.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/launch/cpu/process_heaps.hpp"
 #include "cpufree/programs/cpu/cpu_program.hpp"
-#include "cpufree/systems/cpu/process_heaps.hpp"
 
 namespace nb = nanobind;
 

@@ -21,9 +21,9 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
-#include "cpufree/systems/setup.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
+#include "cpufree/solvers/host/setup.hpp"
+#include "cpufree/solvers/host/system.hpp"
 
 namespace nb = nanobind;
 
@@ -51,27 +51,10 @@ std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& 
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads",
-                         "halo",
-                         "residency",
-                         "ring",
-                         "keep",
-                         "lanes_log2",
-                         "compress",
-                         "cut",
-                         "layout",
-                         "inspect",
-                         "nvshmem_library",
-                         "nvshmem_kernels",
-                         "several_machines",
-                         "node_size",
-                         "pc",
-                         "pc_level",
-                         "pc_block",
-                         "near_nullspace",
-                         "node",
-                         "first_method",
-                         "first_pc"});
+  require_known(
+      tuning, {"threads", "halo", "residency", "ring", "lanes_log2", "compress", "layout",
+               "inspect", "nvshmem_library", "nvshmem_kernels", "several_machines", "node_size",
+               "pc", "pc_level", "pc_block", "near_nullspace", "node", "first_method", "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -82,9 +65,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.compress = option(tuning, "compress", spec.compress);
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
-  spec.keep = option(tuning, "keep", spec.keep);
   spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
-  spec.cut = option(tuning, "cut", spec.cut);
   spec.layout = option(tuning, "layout", spec.layout);
   spec.inspect = option(tuning, "inspect", spec.inspect);
   spec.node_size = option(tuning, "node_size", spec.node_size);

@@ -8,7 +8,7 @@
 
 #include "cpufree/bindings/core/matrix.hpp"
 #include "cpufree/bindings/numpy.hpp"
-#include "cpufree/systems/spec.hpp"
+#include "cpufree/solvers/host/spec.hpp"
 
 namespace nb = nanobind;
 

@@ -3,7 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 
 namespace cpufree {
 

@@ -91,6 +91,7 @@ nb::object allreduce(const std::string& way, bool by_triggers, bool single, int 
 NB_MODULE(_triggered, m) {
   using cpufree::triggered::PyDomain;
   nb::register_exception_translator(cpufree::translate_error);
+  cpufree::triggered::bind_structs(m);
   nb::class_<PyDomain>(m, "Domain")
       .def(nb::init<const nb::dict&, const std::string&, double, bool>(), nb::arg("sizes"),
            nb::arg("back_end"), nb::arg("wait_limit"), nb::arg("times"))

@@ -3,7 +3,10 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include <bit>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,40 +19,72 @@ namespace cpufree::triggered {
 
 namespace nb = nanobind;
 
-inline constexpr std::size_t kColumns = 15;  // of a step, in the order of step_of
-using Steps = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-inline Step step_of(const std::int64_t* row) {
-  Step step;
-  require(row[0] >= 0 && row[0] <= static_cast<std::int64_t>(Step::Kind::next_arrival),
-          "a step of a program has no kind");
-  step.kind = static_cast<Step::Kind>(row[0]);
-  step.tag = {static_cast<std::uint32_t>(row[1]), static_cast<std::uint32_t>(row[2])};
-  step.fields.given = static_cast<unsigned>(row[3]);
-  for (int k = 0; k < kTriggerFields; ++k)
-    step.fields.value[k] = static_cast<std::uint64_t>(row[4 + k]);
-  step.pe = static_cast<std::int32_t>(row[7]);
-  step.number = static_cast<std::int32_t>(row[8]);
-  step.place = static_cast<std::uint64_t>(row[9]);
-  step.from = static_cast<std::uint64_t>(row[10]);
-  step.first = row[11];
-  step.count = row[12];
-  step.bytes[0] = static_cast<std::uint64_t>(row[13]);
-  step.bytes[1] = static_cast<std::uint64_t>(row[14]);
-  return step;
+// The bit of a field that triggers supply, by its name. Throws InvalidInput where there is none.
+inline unsigned field_named(const std::string& name) {
+  if (name == "source") return TriggerFields::source;
+  if (name == "target") return TriggerFields::target;
+  require(name == "pe", "open: '" + name + "' is none of source, target, pe");
+  return TriggerFields::pe;
 }
 
-inline Program program_of(const std::vector<Steps>& blocks, const Doubles& values) {
-  Program program;
-  for (const Steps& steps : blocks) {
-    require(steps.shape(1) == kColumns, "a step has " + std::to_string(kColumns) + " columns");
-    auto& block = program.blocks.emplace_back();
-    for (std::size_t k = 0; k < steps.shape(0); ++k)
-      block.push_back(step_of(steps.data() + k * kColumns));
-  }
-  program.values.assign(values.data(), values.data() + values.size());
-  return program;
+// A trigger supplies a field; `bytes`: of a place.
+inline void supply(Step& step, const std::string& name, std::uint64_t value, std::uint64_t bytes) {
+  const unsigned field = field_named(name);
+  const auto k = static_cast<std::size_t>(std::countr_zero(field));
+  step.fields.given |= field;
+  step.fields.value[k] = value;
+  if (field != TriggerFields::pe) step.bytes[k] = bytes;
+}
+
+// The structs that Python fills: each module has its own.
+inline void bind_structs(nb::module_& m) {
+  nb::class_<TriggerTag>(m, "Tag").def(nb::init<std::uint32_t, std::uint32_t>(),
+                                       nb::arg("operation"), nb::arg("epoch"));
+  nb::enum_<TriggerKind>(m, "OperationKind")
+      .value("put", TriggerKind::put)
+      .value("get", TriggerKind::get);
+  using O = TriggerOperation;
+  nb::class_<O>(m, "Operation")
+      .def(nb::init<>())
+      .def_rw("first", &O::first)
+      .def_rw("kind", &O::kind)
+      .def_rw("epochs", &O::epochs)
+      .def_rw("threshold", &O::threshold)
+      .def_rw("pe", &O::pe)
+      .def_rw("source", &O::source)
+      .def_rw("target", &O::target)
+      .def_rw("bytes", &O::bytes)
+      .def_rw("source_step", &O::source_step)
+      .def_rw("target_step", &O::target_step)
+      .def_rw("slots", &O::slots)
+      .def_rw("signal", &O::signal)
+      .def_prop_rw(
+          "reports", [](const O& o) { return o.reports != 0U; },
+          [](O& o, bool reports) { o.reports = reports ? 1U : 0U; })
+      .def(
+          "leave_open", [](O& o, const std::string& name) { o.open |= field_named(name); },
+          nb::arg("field"));
+  nb::enum_<Step::Kind>(m, "StepKind")
+      .value("store", Step::Kind::store)
+      .value("copy", Step::Kind::copy)
+      .value("add", Step::Kind::add)
+      .value("trigger", Step::Kind::trigger)
+      .value("wait_done", Step::Kind::wait_done)
+      .value("wait_signal", Step::Kind::wait_signal)
+      .value("next_arrival", Step::Kind::next_arrival);
+  nb::class_<Step>(m, "Step")
+      .def(nb::init<>())
+      .def_rw("kind", &Step::kind)
+      .def_rw("tag", &Step::tag)
+      .def_rw("pe", &Step::pe)
+      .def_rw("number", &Step::number)
+      .def_rw("place", &Step::place)
+      .def_rw("source", &Step::from)
+      .def_rw("first", &Step::first)
+      .def_rw("count", &Step::count)
+      .def("supply", &supply, nb::arg("field"), nb::arg("value"), nb::arg("bytes") = 0);
 }
 
 inline nb::dict dict_of(const nics::NicReport& report) {
@@ -114,25 +149,6 @@ inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-inline TriggerOperation operation_of(const nb::dict& o) {
-  TriggerOperation operation;
-  operation.first = {nb::cast<std::uint32_t>(o["tag"]), nb::cast<std::uint32_t>(o["epoch"])};
-  operation.kind = nb::cast<bool>(o["get"]) ? TriggerKind::get : TriggerKind::put;
-  operation.epochs = nb::cast<std::uint32_t>(o["epochs"]);
-  operation.threshold = nb::cast<std::uint64_t>(o["threshold"]);
-  operation.open = nb::cast<unsigned>(o["open"]);
-  operation.pe = nb::cast<std::int32_t>(o["pe"]);
-  operation.source = nb::cast<std::uint64_t>(o["source"]);
-  operation.target = nb::cast<std::uint64_t>(o["target"]);
-  operation.bytes = nb::cast<std::uint64_t>(o["bytes"]);
-  operation.source_step = nb::cast<std::uint64_t>(o["source_step"]);
-  operation.target_step = nb::cast<std::uint64_t>(o["target_step"]);
-  operation.slots = nb::cast<std::uint32_t>(o["slots"]);
-  operation.signal = nb::cast<std::int32_t>(o["signal"]);
-  operation.reports = nb::cast<bool>(o["reports"]) ? 1U : 0U;
-  return operation;
-}
-
 inline DomainConfig config_of(const nb::dict& sizes, double wait_limit, bool times) {
   DomainConfig config;
   config.sizes.pes = nb::cast<int>(sizes["pes"]);
@@ -159,14 +175,13 @@ class DomainBinding {
   }
   void remove_buffer(const std::string& name) { domain_.remove_buffer(name); }
 
-  void post(int pe, const nb::dict& o) {
-    const TriggerOperation operation = operation_of(o);
+  void post(int pe, const TriggerOperation& operation) {
     const nb::gil_scoped_release release;
     domain_.post(pe, operation);
   }
 
-  nb::dict run(const std::vector<Steps>& blocks, const Doubles& values) {
-    const Program program = program_of(blocks, values);
+  nb::dict run(std::vector<std::vector<Step>> blocks, const Doubles& values) {
+    const Program program{std::move(blocks), {values.data(), values.data() + values.size()}};
     Outcome outcome;
     {
       const nb::gil_scoped_release release;

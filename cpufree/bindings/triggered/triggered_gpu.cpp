@@ -180,6 +180,7 @@ nb::list scripts(const std::string& text, const Devices& gpus, const std::string
 NB_MODULE(_triggered_gpu, m) {
   namespace triggered = cpufree::triggered;
   nb::register_exception_translator(cpufree::translate_error);
+  cpufree::triggered::bind_structs(m);
   using triggered::PyGpuDomain;
   nb::class_<PyGpuDomain>(m, "Domain")
       .def(nb::init<const nb::dict&, const std::string&, double, bool, const std::vector<int>&>(),

@@ -1,7 +1,7 @@
 // Kernels that lay a matrix out on its GPUs: rows of a PE, and what is found in them.
 //
 // Each kernel is a struct of its arguments, run(port) its body. A grid of any size does it: threads
-// take items (rows, slices, places) in turns and wait for nobody. `port` says which thread this is
+// take items (rows, slices, places) in turns and never wait. `port` says which thread this is
 // (lane() of lanes() in block() of blocks()) and has atomics: add, raise and lower a number in
 // memory, join bits to one, set one; swap_if(place, expected, value) returns what was there.
 #pragma once

@@ -1,5 +1,5 @@
 // What kernels use of the C++ standard library, for a compiler that comes without one: kernels that
-// are compiled on the user's machine (systems/gpu/compiled/kernel_source.hpp) find this under the
+// are compiled on the user's machine (solvers/gpu/compiled/kernel_source.hpp) find this under the
 // names of the standard headers. Meanings and names are the standard's (ISO/IEC 14882:2020).
 #pragma once
 

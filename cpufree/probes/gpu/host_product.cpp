@@ -22,9 +22,9 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/probes/gpu/kernel.hpp"
 #include "cpufree/probes/gpu/timed_way.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
 
 namespace cpufree {
 

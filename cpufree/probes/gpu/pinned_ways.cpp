@@ -11,11 +11,11 @@
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/engines/gpu_p2p/launch.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/waits.hpp"
 #include "cpufree/probes/gpu/kernel.hpp"
 #include "cpufree/probes/gpu/timed_way.hpp"
 #include "cpufree/probes/host/prober.hpp"
 #include "cpufree/probes/kernel.hpp"
-#include "cpufree/systems/result.hpp"
 
 namespace cpufree {
 

@@ -7,10 +7,10 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/launch/gpu/heaps.hpp"
+#include "cpufree/launch/gpu/run.hpp"
 #include "cpufree/probes/gpu/kernel.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/heaps.hpp"
-#include "cpufree/systems/gpu/run.hpp"
 
 namespace cpufree {
 

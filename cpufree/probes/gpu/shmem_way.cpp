@@ -16,9 +16,9 @@
 #include "cpufree/gpu/launch.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/gpu/stream.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/probes/gpu/timed_way.hpp"
 #include "cpufree/probes/nvshmem_args.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
 
 namespace cpufree {
 

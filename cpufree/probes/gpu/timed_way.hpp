@@ -9,8 +9,8 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/deadline.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/probes/gpu/host_ways.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
 
 namespace cpufree {
 

@@ -13,9 +13,9 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
+#include "cpufree/launch/waits.hpp"
 #include "cpufree/probes/kernel.hpp"
 #include "cpufree/probes/patterns.hpp"
-#include "cpufree/systems/result.hpp"
 
 namespace cpufree {
 

@@ -235,8 +235,7 @@ void list_reads(std::int32_t rows, const Cutting& cutting, int first, int end, G
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
                                            std::span<const std::int32_t> order, int blocks,
-                                           std::int64_t most_reads, std::int32_t slice,
-                                           bool by_graph) {
+                                           std::int64_t most_reads, std::int32_t slice) {
   std::vector<std::int32_t> position(order.size());
   for (std::size_t k = 0; k < order.size(); ++k)
     position[at(order[k])] = static_cast<std::int32_t>(k);
@@ -246,7 +245,7 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers
   for (const Cutting& c : cuttings) counts.push_back({c.all_reads(), c.mutual ? 0 : 1});
   const Count all = sum_of_all(peers, "reads of the blocks", counts);
   if (all.impossible > 0 || all.reads > most_reads) return {};
-  if (by_graph) cut_graphs(plan, cuttings);
+  cut_graphs(plan, cuttings);
   auto groupings = group_all(plan, cuttings, blocks, slice);
   std::vector<std::vector<std::int32_t>> packets;
   for (const Grouping& grouping : groupings) packets.push_back(packets_of_rows(grouping.blocks));
@@ -288,10 +287,10 @@ std::vector<std::int32_t> packet_sources(const LocalSystem<T>& local,
 
 template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
-                                                    std::int64_t, std::int32_t, bool);
+                                                    std::int64_t, std::int32_t);
 template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
-                                                    std::int64_t, std::int32_t, bool);
+                                                    std::int64_t, std::int32_t);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<float>&, const BoundaryRanges&,
                                                   const std::vector<BlockPlan>&, int);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<double>&, const BoundaryRanges&,

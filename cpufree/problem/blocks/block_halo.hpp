@@ -38,13 +38,12 @@ struct BlockHalos {
 // same for all PEs.
 //
 // `slice`: an interior of fewer rows counts as boundary, and so do those that would begin a slice
-// of so many, where the last slice of the boundary has room for them. `by_graph`: false keeps the
-// contiguous pieces.
+// of so many, where the last slice of the boundary has room for them.
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
                                            std::span<const std::int32_t> order, int blocks,
-                                           std::int64_t most_reads, std::int32_t slice = kSliceRows,
-                                           bool by_graph = true);
+                                           std::int64_t most_reads,
+                                           std::int32_t slice = kSliceRows);
 // The same where all PEs are here.
 template <class T>
 std::optional<BlockHalos> make_block_halos(

@@ -15,7 +15,7 @@ namespace cpufree {
 namespace {
 
 // Counts the rows that pieces read of others. `reader`: of each row, the last piece that read it,
-// by its number from 1; pages that no piece reads are not touched. Nobody has looked at the arrays
+// by its number from 1; pages that no piece reads are not touched. The arrays are not checked
 // yet: what is out of range is passed over.
 template <class T>
 class PieceReader {

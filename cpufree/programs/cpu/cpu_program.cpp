@@ -1,7 +1,7 @@
 #include "cpufree/programs/cpu/cpu_program.hpp"
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/systems/cpu/run.hpp"
+#include "cpufree/launch/cpu/run.hpp"
 
 namespace cpufree {
 

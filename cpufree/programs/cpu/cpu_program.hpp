@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/programs/args.hpp"
-#include "cpufree/systems/distributed/team.hpp"
-#include "cpufree/systems/system.hpp"
 
 namespace cpufree {
 

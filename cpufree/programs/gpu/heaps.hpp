@@ -7,8 +7,8 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/heaps.hpp"
 #include "cpufree/programs/gpu/program.hpp"
-#include "cpufree/systems/gpu/heaps.hpp"
 
 namespace cpufree {
 

@@ -9,9 +9,9 @@
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/graph.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/compiled/store.hpp"
 #include "cpufree/programs/args.hpp"
 #include "cpufree/programs/gpu/heaps.hpp"
-#include "cpufree/systems/gpu/compiled/store.hpp"
 
 namespace cpufree {
 

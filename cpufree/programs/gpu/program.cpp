@@ -6,10 +6,10 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/launch/gpu/compiled/store.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/launch/gpu/run.hpp"
 #include "cpufree/programs/gpu/heaps.hpp"
-#include "cpufree/systems/gpu/compiled/store.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/run.hpp"
 
 namespace cpufree {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/launch/cpu/run.hpp"
+#include "cpufree/launch/cpu/trace.hpp"
+#include "cpufree/plugins/cpu/find_kernel.hpp"
 #include "cpufree/stencils/host/host_stencil.hpp"
 #include "cpufree/stencils/host/stencil_plan.hpp"
 #include "cpufree/stencils/host/stencil_team.hpp"
-#include "cpufree/systems/cpu/find_kernel.hpp"
-#include "cpufree/systems/cpu/run.hpp"
-#include "cpufree/systems/cpu/trace.hpp"
 
 namespace cpufree {
 

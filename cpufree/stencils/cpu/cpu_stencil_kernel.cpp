@@ -1,5 +1,5 @@
+#include "cpufree/plugins/cpu/kernel.hpp"
 #include "cpufree/stencils/jacobi.hpp"
-#include "cpufree/systems/cpu/kernel.hpp"
 
 namespace cpufree {
 

@@ -3,9 +3,9 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/stencils/gpu/kernel.hpp"
 #include "cpufree/stencils/host/specialized_plan.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
 
 namespace cpufree {
 

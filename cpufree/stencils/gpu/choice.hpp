@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpufree/launch/gpu/run.hpp"
 #include "cpufree/stencils/host/warp_plan.hpp"
-#include "cpufree/systems/gpu/run.hpp"
 
 namespace cpufree {
 

@@ -9,11 +9,11 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/launch/gpu/heaps.hpp"
 #include "cpufree/stencils/gpu/choice.hpp"
 #include "cpufree/stencils/host/stencil_heap.hpp"
 #include "cpufree/stencils/host/stencil_team.hpp"
-#include "cpufree/systems/gpu/devices.hpp"
-#include "cpufree/systems/gpu/heaps.hpp"
 
 namespace cpufree {
 

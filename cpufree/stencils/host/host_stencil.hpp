@@ -5,9 +5,9 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/launch/cpu/process_heaps.hpp"
 #include "cpufree/stencils/host/stencil_heap.hpp"
 #include "cpufree/stencils/host/stencil_plan.hpp"
-#include "cpufree/systems/cpu/process_heaps.hpp"
 
 namespace cpufree {
 

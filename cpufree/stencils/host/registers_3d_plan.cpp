@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/machine.hpp"
 #include "cpufree/stencils/host/divisions.hpp"
 #include "cpufree/stencils/host/warp_plan.hpp"
-#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 

@@ -6,10 +6,10 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
+#include "cpufree/plugins/gpu/engine_table.hpp"
 #include "cpufree/reference/jacobi.hpp"
 #include "cpufree/stencils/cpu/cpu_stencil.hpp"
 #include "cpufree/stencils/host/stencil_plan.hpp"
-#include "cpufree/systems/gpu/engine_table.hpp"
 
 namespace cpufree {
 

@@ -4,15 +4,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cpufree/device/study.hpp"
+#include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
 #include "cpufree/problem/grid.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/host/grid_values.hpp"
-#include "cpufree/systems/spec.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 

@@ -163,14 +163,10 @@ double largest_update(const std::vector<double>& updates, double largest) {
 }
 
 void check(const StencilSpec& spec) {
-  SystemSpec machine;
-  machine.engine = spec.engine;
-  machine.pes = spec.pes;
-  machine.blocks = spec.blocks;
-  machine.gpus = spec.gpus;
-  machine.team = spec.team;
-  machine.halo = spec.halo;
-  check(machine);
+  check(PesSpec{spec.engine, spec.pes, spec.blocks, spec.gpus, spec.team});
+  require(spec.halo >= -1 && spec.halo <= 1,
+          "halo must be 1 (packets), 0 (values and flags) or -1 (automatic), not " +
+              std::to_string(spec.halo));
   require(spec.layers >= 0 && spec.layers <= kMostLayers,
           "halo_steps must lie between 1 and " + std::to_string(kMostLayers) +
               ", or be 0 (automatic), not " + std::to_string(spec.layers));

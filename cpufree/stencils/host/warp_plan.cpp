@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/machine.hpp"
 #include "cpufree/stencils/host/divisions.hpp"
 #include "cpufree/stencils/time_tile_shape.hpp"
-#include "cpufree/systems/machine.hpp"
 
 namespace cpufree {
 

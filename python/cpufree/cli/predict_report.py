@@ -46,7 +46,7 @@ def advice(numbers: Sequence[int], seconds: Sequence[float]) -> str:
 
 def told_machine(machine: Machine) -> str:
     """Return what a machine is, and whether its numbers are those of such GPUs."""
-    stands_in = "" if machine.known else ", whose numbers stand in: nobody has measured these GPUs"
+    stands_in = "" if machine.known else ", whose numbers stand in: these GPUs were not measured"
     return f"{machine.machine}{stands_in}"
 
 

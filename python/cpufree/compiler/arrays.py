@@ -59,7 +59,7 @@ def _parts(layout: Layout, owner: int, f: ir.Field, array: Any, ghosts: bool) ->
             behind = reach.below + hi - lo
             rows += [(g, (lo - reach.below + g) % n, 1) for g in range(reach.below)]
             rows += [(behind + g, (hi + g) % n, 1) for g in range(reach.above)]
-        if not f.is_dense:  # rows between and before are nobody's
+        if not f.is_dense:  # rows between and before belong to no array
             rows = [
                 (to + d, (first + d - f.first) // apart, 1)
                 for to, first, count in rows

@@ -1,4 +1,4 @@
-"""Where the nodes of a generated matrix are: kept where somebody asks."""
+"""Where the nodes of a generated matrix are: kept on request."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class SuiteEntry:
 
     @property
     def distinct(self) -> int | None:
-        """Distinct values of the matrix, by their bits; None where nobody has counted them.
+        """Distinct values of the matrix, by their bits; None where they were not counted.
 
         Exact where values repeat; where nearly none does it may depend on the last bits of the
         machine's arithmetic.

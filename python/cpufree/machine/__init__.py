@@ -24,7 +24,7 @@ from cpufree.machine import files
 from cpufree.machine.files import Field, Quantity
 
 DEFAULT = "h200"
-"""The machine whose numbers hold where nobody has measured."""
+"""The machine whose numbers hold where there are no measurements."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Fitted:
     spread: tuple[float, float]
     """95 % of the relative errors at sizes left out."""
     answered: bool = True
-    """Whether a message ends each window; else whoever sends knows of the end."""
+    """Whether a message ends each window; else the sender knows of the end."""
 
 
 @dataclass(frozen=True)

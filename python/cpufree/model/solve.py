@@ -169,7 +169,7 @@ def sum_seconds(values: int, pes: int, machine: Machine) -> float:
     """Return the time of an all-reduce of all blocks of all PEs, with the result in each block.
 
     Between numbers of the table it is on the line through its neighbours; beyond 8 GPUs, which
-    nobody has measured, it grows as the logarithm of their number does from 4 to 8.
+    was not measured, it grows as the logarithm of their number does from 4 to 8.
     """
     table = machine.table("sum.one_gpu" if pes == 1 else "sum.two_gpus", "s")
     known = sorted(table)

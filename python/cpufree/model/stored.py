@@ -82,8 +82,8 @@ def block_reads(matrix: Any, blocks: int, samples: int = SAMPLES) -> float:
 def has_block_packets(matrix: Any, blocks: int, room: float) -> bool:
     """Return whether what blocks read of one another comes as packets.
 
-    The rule is that of `cpufree/systems/setup.cpp`: of a matrix that finds `room` on chip [B] it
-    does whatever they read, of others where it is little.
+    The rule is that of `cpufree/solvers/host/setup.cpp`: of a matrix that finds `room` on chip [B]
+    it does whatever they read, of others where it is little.
     """
     rows, nnz = matrix.shape[0], matrix.nnz
     most = MOST_READS if nnz >= LONG_ROW * rows else FEW_READS

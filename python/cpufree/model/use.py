@@ -23,7 +23,7 @@ OF_CORES = ("threads-", "processes-")
 
 @dataclass(frozen=True)
 class Prediction:
-    """Times of messages, each with its 95 % interval; None where nobody has given one."""
+    """Times of messages, each with its 95 % interval; None where none was given."""
 
     seconds: Array
     low: Array | None

@@ -33,7 +33,7 @@ from cpufree.solvers.work import SystemWork
 def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     """Return whether GPUs are likely to lay A out, and so may look at its entries on the way.
 
-    Not where they are known: nobody can have changed them since they were looked at.
+    Not where they are known: they cannot have changed since they were looked at.
     """
     if not context.options.check or context.team is not None:
         return False

@@ -159,7 +159,7 @@ class MatrixOnPes:
         if not self._writing:
             return False
         self._writing = False
-        # Ctrl-C may come when the values have been written and nobody here knows it yet.
+        # Ctrl-C may come when the values have been written and this object does not know it yet.
         old = self.layout.system if isinstance(error, Exception) else None
         return old is None or not old.usable()
 

@@ -77,7 +77,7 @@ def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[s
 
 
 def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
-    """Return the Result of a solve of one right-hand side; nobody else has the matrix."""
+    """Return the Result of a solve of one right-hand side; no other call uses the matrix."""
     begin = time.perf_counter()
     layout, watch = matrix.layout_for(cuda_device(b)), call.watch
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
@@ -149,7 +149,7 @@ def with_notes(
 
 
 def solve_columns(matrix: MatrixOnPes, lock: Turns, b: Any, x0: Any, call: Call) -> Result:
-    """Return the Result of a solve for each column, with nobody else in between."""
+    """Return the Result of a solve for each column, with no other call in between."""
     b, x0 = columns.as_matrix(b), columns.as_matrix(x0)
 
     def prepared(number: int) -> tuple[Any, Vectors]:
@@ -230,7 +230,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
 
 
 def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call) -> list[Result]:
-    """Return the Results of columns that are solved together; nobody else has the matrix."""
+    """Return the Results of columns that are solved together; no other call uses the matrix."""
     begin = time.perf_counter()
     rights, vectors = [right for right, _ in given], [v for _, v in given]
     layout, watch = matrix.layout_for(cuda_device(rights[0])), call.watch

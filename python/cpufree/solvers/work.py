@@ -76,9 +76,7 @@ class SystemWork(Work):
         chosen = with_room(self.size, there, Gpu.room, gpus) if gpus else []
         why += no_room(gpus, len(chosen), len(there)) if gpus else ""
         if not known.known:
-            why += (
-                f"; nobody has measured {there[0].name}: by {known.gpu} (cpufree model calibrate)"
-            )
+            why += f"; {there[0].name} was not measured: by {known.gpu} (cpufree model calibrate)"
         return Chosen(chosen, why, expected=expected)
 
     def fits(self, gpu: Gpu) -> bool:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,11 @@ from cpufree.triggered.extension import (
     load_extension,
     load_gpu_extension,
 )
-from cpufree.triggered.program import FIELDS, Program
+from cpufree.triggered.program import Program
 from cpufree.triggered.report import Report, report_of
+
+if TYPE_CHECKING:
+    from cpufree._triggered import Operation
 
 
 @dataclass(frozen=True)
@@ -129,11 +132,12 @@ class Domain:
         self._ended = False
         self._core: Any
         if gpus is None:
-            name = back_end or BACK_ENDS[0]
-            self._core = load_extension().Domain(sizes, name, wait_limit, times)
+            name, self._structs = back_end or BACK_ENDS[0], load_extension()
+            self._core = self._structs.Domain(sizes, name, wait_limit, times)
         else:
-            name, places = back_end or GPU_BACK_ENDS[0], [int(gpu) for gpu in gpus]
-            self._core = load_gpu_extension().Domain(sizes, name, wait_limit, times, places)
+            name, self._structs = back_end or GPU_BACK_ENDS[0], load_gpu_extension()
+            places = [int(gpu) for gpu in gpus]
+            self._core = self._structs.Domain(sizes, name, wait_limit, times, places)
 
     def buffer(self, name: str, size: int) -> Buffer:
         """Return a new buffer of `size` float64 values on every PE, zeros."""
@@ -191,23 +195,13 @@ class Domain:
             The threshold is out of range, the epoch was posted already, buffers overlap, are freed
             or of different sizes, or a PE or signal does not exist.
         """
-        names = list(open)
-        first, there = self._places(tag, source, target)
-        self._post(
-            pe,
-            to,
-            False,
-            tag,
-            first,
-            there,
-            threshold,
-            epoch,
-            epochs,
-            slots,
-            signal,
-            reports,
-            names,
-        )
+        operation = self._operation(tag, source, target, threshold, epoch, epochs, slots)
+        operation.pe = to
+        operation.signal = -1 if signal is None else signal
+        operation.reports = reports
+        for field in open:
+            operation.leave_open(field)
+        self._core.post(pe, operation)
 
     def get(
         self,
@@ -227,41 +221,29 @@ class Domain:
 
         The parameters are those of `put`; the signal tells `origin` that its values were read.
         """
-        first, there = self._places(tag, source, target)
-        self._post(
-            pe, origin, True, tag, first, there, threshold, epoch, epochs, slots, signal, False, []
-        )
+        operation = self._operation(tag, source, target, threshold, epoch, epochs, slots)
+        operation.kind = self._structs.OperationKind.get
+        operation.pe = origin
+        operation.signal = -1 if signal is None else signal
+        self._core.post(pe, operation)
 
-    def _places(
-        self, tag: int, source: Buffer | Place, target: Buffer | Place
-    ) -> tuple[Place, Place]:
+    def _operation(
+        self,
+        tag: int,
+        source: Buffer | Place,
+        target: Buffer | Place,
+        threshold: int,
+        epoch: int,
+        epochs: int,
+        slots: int,
+    ) -> Operation:
+        """Return what a put and a get have in common, of the struct that the NICs read."""
         first = as_place(source, self._core, f"tag {tag}, source")
         there = as_place(target, self._core, f"tag {tag}, target")
         if first.count != there.count:
             raise InvalidInputError(
                 f"tag {tag}: source has {first.count} values and target {there.count}"
             )
-        return first, there
-
-    def _post(
-        self,
-        pe: int,
-        other: int,
-        get: bool,
-        tag: int,
-        source: Place,
-        target: Place,
-        threshold: int,
-        epoch: int,
-        epochs: int,
-        slots: int,
-        signal: int | None,
-        reports: bool,
-        names: list[str],
-    ) -> None:
-        unknown = [name for name in names if name not in FIELDS]
-        if unknown:
-            raise InvalidInputError(f"open: {unknown[0]!r} is none of {', '.join(FIELDS)}")
         for name, value, least in (("tag", tag, 0), ("epoch", epoch, 0), ("slots", slots, 1)):
             if not least <= value < 1 << 32:
                 raise InvalidInputError(f"{name} is {value}; it is {least} to 4294967295")
@@ -270,29 +252,17 @@ class Domain:
                 f"tag {tag}: epochs is {epochs} and threshold {threshold}; epochs are 1 to "
                 "4294967295, thresholds 0 to 2147483647"
             )
-        size = source.bytes
-        operation = {
-            "tag": tag,
-            "epoch": epoch,
-            "get": get,
-            "epochs": epochs,
-            "threshold": threshold,
-            "open": sum(1 << FIELDS.index(name) for name in names),
-            "pe": other,
-            "source": source.offset,
-            "target": target.offset,
-            "bytes": size,
-            "source_step": size if slots > 1 else 0,
-            "target_step": size if slots > 1 else 0,
-            "slots": slots,
-            "signal": -1 if signal is None else signal,
-            "reports": reports,
-        }
-        self._core.post(pe, operation)
+        operation: Operation = self._structs.Operation()
+        operation.first = self._structs.Tag(tag, epoch)
+        operation.epochs, operation.threshold, operation.slots = epochs, threshold, slots
+        operation.source, operation.target = first.offset, there.offset
+        operation.bytes = first.bytes
+        operation.source_step = operation.target_step = first.bytes if slots > 1 else 0
+        return operation
 
     def program(self) -> Program:
         """Return an empty program for `run`."""
-        return Program(self._core, self.pes, self.blocks)
+        return Program(self._core, self._structs, self.pes, self.blocks)
 
     def run(self, program: Program) -> Run:
         """Launch a kernel on every PE that runs the program; return when all have ended.
@@ -303,7 +273,7 @@ class Domain:
         operation that has been posted.
         """
         program.require_runs_in(self._core)
-        outcome = self._core.run(program.rows(), program.values())
+        outcome = self._core.run(program.steps(), program.values())
         if outcome["waits"]:
             raise WaitTimeoutError(
                 "a block waited longer than allowed; all PEs have left their kernels"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,8 @@ from cpufree.errors import InvalidInputError
 from cpufree.triggered.buffer import Buffer, Place, as_place
 
 if TYPE_CHECKING:
-    from cpufree._triggered import Domain
+    from cpufree._triggered import Domain, Step
     from cpufree._triggered_gpu import Domain as GpuDomain
-
-# As in cpufree/triggered/domain.hpp.
-_STORE, _COPY, _ADD, _TRIGGER, _WAIT_DONE, _WAIT_SIGNAL, _NEXT_ARRIVAL = range(7)
-_COLUMNS = 15
-FIELDS = ("source", "target", "pe")  # that dynamic triggers supply
 
 
 class BlockProgram:
@@ -28,7 +23,7 @@ class BlockProgram:
         self._program = program
         self._pe = pe
         self._who = f"block {block} of PE {pe}"
-        self._rows: list[list[int]] = []
+        self.steps: list[Step] = []
 
     def store(self, place: Buffer | Place, values: npt.ArrayLike) -> BlockProgram:
         """Write values to memory of the own PE; one value fills the place."""
@@ -39,15 +34,15 @@ class BlockProgram:
                 f"{self._who}, store: {array.size} values do not fit {where}, {where.count}"
             )
         first = self._program.keep(np.broadcast_to(array.ravel(), where.count))
-        return self._add(_STORE, place=where.offset, first=first, count=where.count)
+        return self._add("store", place=where.offset, first=first, count=where.count)
 
     def copy(self, source: Buffer | Place, target: Buffer | Place) -> BlockProgram:
         """Copy values within memory of the own PE."""
-        return self._move(_COPY, source, target)
+        return self._move("copy", source, target)
 
     def add(self, source: Buffer | Place, target: Buffer | Place) -> BlockProgram:
         """Add the values of `source` to those of `target`, in memory of the own PE."""
-        return self._move(_ADD, source, target)
+        return self._move("add", source, target)
 
     def trigger(
         self,
@@ -74,38 +69,30 @@ class BlockProgram:
             None if given is None else self._place(given, f"{who}, {name}")
             for name, given in (("source", source), ("target", target))
         ]
-        given = sum(1 << k for k, f in enumerate((source, target, pe)) if f is not None)
-        return self._add(
-            _TRIGGER,
-            tag=(tag, epoch),
-            fields=[
-                given,
-                *(0 if place is None else place.offset for place in places),
-                0 if pe is None else self._pe_there(pe, who),
-            ],
-            pe=self._pe if nic is None else self._pe_there(nic, who),
-            sizes=[0 if place is None else place.bytes for place in places],
-        )
+        to = None if pe is None else self._pe_there(pe, who)
+        carrier = self._pe if nic is None else self._pe_there(nic, who)
+        self._add("trigger", (tag, epoch), pe=carrier)
+        for name, place in zip(("source", "target"), places, strict=True):
+            if place is not None:
+                self.steps[-1].supply(name, place.offset, place.bytes)
+        if to is not None:
+            self.steps[-1].supply("pe", to)
+        return self
 
     def wait_done(self, tag: int, epoch: int = 0) -> BlockProgram:
         """Wait until the put's source may be written again; until the get's target is filled."""
-        return self._add(_WAIT_DONE, tag=(tag, epoch))
+        return self._add("wait_done", (tag, epoch))
 
     def wait_signal(self, signal: int, epoch: int = 0, *, origin: int = 0) -> BlockProgram:
         """Wait for the signal with which the NIC of PE `origin` ends epoch `epoch`."""
         there = self._pe_there(origin, "wait_signal")
-        return self._add(_WAIT_SIGNAL, tag=(0, epoch), pe=there, number=signal)
+        return self._add("wait_signal", (0, epoch), pe=there, number=signal)
 
     def next_arrival(self, origin: int) -> BlockProgram:
         """Wait for the next operation of PE `origin`'s NIC that reports here; one block does."""
-        return self._add(_NEXT_ARRIVAL, pe=self._pe_there(origin, "next_arrival"))
+        return self._add("next_arrival", pe=self._pe_there(origin, "next_arrival"))
 
-    def rows(self) -> npt.NDArray[np.int64]:
-        """Return the steps as the core takes them."""
-        return np.array(self._rows, np.int64).reshape(-1, _COLUMNS)
-
-    def _move(self, kind: int, source: Buffer | Place, target: Buffer | Place) -> BlockProgram:
-        name = "copy" if kind == _COPY else "add"
+    def _move(self, name: str, source: Buffer | Place, target: Buffer | Place) -> BlockProgram:
         first, to = self._place(source, f"{name}, source"), self._place(target, f"{name}, target")
         if first.count != to.count:
             raise InvalidInputError(
@@ -115,7 +102,7 @@ class BlockProgram:
             raise InvalidInputError(
                 f"{self._who}, {name}: the source, {first}, overlaps the target, {to}"
             )
-        return self._add(kind, place=to.offset, origin=first.offset, count=to.count)
+        return self._add(name, place=to.offset, source=first.offset, count=to.count)
 
     def _place(self, what: Buffer | Place, step: str) -> Place:
         return self._program.place(what, f"{self._who}, {step}")
@@ -127,32 +114,28 @@ class BlockProgram:
             )
         return pe
 
-    def _add(
-        self,
-        kind: int,
-        *,
-        tag: tuple[int, int] = (0, 0),
-        fields: list[int] | None = None,
-        pe: int = 0,
-        number: int = 0,
-        place: int = 0,
-        origin: int = 0,
-        first: int = 0,
-        count: int = 0,
-        sizes: Sequence[int] = (0, 0),
-    ) -> BlockProgram:
+    def _add(self, kind: str, tag: tuple[int, int] = (0, 0), **fields: int) -> BlockProgram:
         if min(tag) < 0 or max(tag) >= 1 << 32:
             raise InvalidInputError(f"tag {tag[0]}, epoch {tag[1]}: both are 0 to 4294967295")
-        where = [pe, number, place, origin, first, count]
-        self._rows.append([kind, *tag, *(fields or [0, 0, 0, 0]), *where, *sizes])
+        structs = self._program.structs
+        step = structs.Step()
+        step.kind = getattr(structs.StepKind, kind)
+        step.tag = structs.Tag(*tag)
+        for name, value in fields.items():
+            setattr(step, name, value)
+        self.steps.append(step)
         return self
 
 
 class Program:
     """The steps of all blocks of all PEs, for `Domain.run`. Made by `Domain.program`."""
 
-    def __init__(self, domain: Domain | GpuDomain, pes: int, blocks: int) -> None:
+    def __init__(
+        self, domain: Domain | GpuDomain, structs: ModuleType, pes: int, blocks: int
+    ) -> None:
         self._domain = domain
+        self.structs: Any = structs
+        """The extension of the domain, whose `Step` its programs are made of."""
         self._buffers: dict[Buffer, str] = {}  # and who names each first
         self.pes = pes
         self.blocks = blocks
@@ -188,9 +171,9 @@ class Program:
         self._count += values.size
         return first
 
-    def rows(self) -> list[npt.NDArray[np.int64]]:
+    def steps(self) -> list[list[Step]]:
         """Return the steps of each block."""
-        return [block.rows() for block in self._blocks]
+        return [block.steps for block in self._blocks]
 
     def values(self) -> npt.NDArray[np.float64]:
         """Return all values that steps store."""

@@ -12,7 +12,7 @@
 #include "cpufree/device/symmetric.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 #include "harness.hpp"
 
 using namespace cpufree;

@@ -12,13 +12,13 @@
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/solvers/cg.hpp"
+#include "cpufree/solvers/gpu/kernels/kernel.hpp"
+#include "cpufree/solvers/gpu/kernels/remote_kernel.hpp"
+#include "cpufree/solvers/gpu/kernels/vectors.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
-#include "cpufree/systems/gpu/kernels/kernel.hpp"
-#include "cpufree/systems/gpu/kernels/remote_kernel.hpp"
-#include "cpufree/systems/gpu/kernels/vectors.hpp"
 #include "host_ports.hpp"
 
 namespace host_engine {

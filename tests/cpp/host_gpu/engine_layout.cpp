@@ -1,7 +1,7 @@
 // The kernels that lay a matrix out, on threads of the host.
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/cpu_threads/free_port.hpp"
-#include "cpufree/systems/gpu/kernels/layout.hpp"
+#include "cpufree/solvers/gpu/kernels/layout.hpp"
 
 namespace cpufree {
 

@@ -7,7 +7,7 @@
 #include "cpufree/probes/gpu/host_product.hpp"
 #include "cpufree/probes/gpu/host_ways.hpp"
 #include "cpufree/probes/gpu/prober.hpp"
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 #include "harness.hpp"
 #include "pattern_rig.hpp"
 #include "probe_rig.hpp"

@@ -5,7 +5,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/probes/host/cpu.hpp"
-#include "cpufree/systems/result.hpp"
+#include "cpufree/solvers/host/result.hpp"
 #include "harness.hpp"
 #include "pattern_rig.hpp"
 #include "probe_rig.hpp"

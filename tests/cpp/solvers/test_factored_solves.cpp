@@ -4,7 +4,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/factors/factors.hpp"
 #include "cpufree/reference/cg.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "solves.hpp"

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/distributed/slab_plan.hpp"
 #include "cpufree/reference/cg.hpp"
-#include "cpufree/systems/distributed/slab_plan.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "slabs.hpp"

@@ -5,7 +5,7 @@
 
 #include "cpufree/device/node_table.hpp"
 #include "cpufree/problem/remote_plan.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "solves.hpp"

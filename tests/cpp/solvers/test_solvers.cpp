@@ -8,7 +8,7 @@
 #include "cpufree/reference/cg.hpp"
 #include "cpufree/reference/pipelined_cg.hpp"
 #include "cpufree/reference/prcg.hpp"
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "solves.hpp"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cpufree/systems/system.hpp"
+#include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 #include "studies.hpp"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "cpufree/solvers/host/heap.hpp"
 #include "cpufree/solvers/kernel.hpp"
-#include "cpufree/systems/heap.hpp"
 #include "kernel_rig.hpp"
 
 namespace testing_rig {

@@ -9,8 +9,8 @@
 #include "cpufree/formats/csr_rows.hpp"
 #include "cpufree/multigrid/cycle_args.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/multigrid/host/multigrid_layout.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
-#include "cpufree/systems/multigrid_layout.hpp"
 #include "matrices.hpp"
 
 namespace testing_rig {

@@ -5,7 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
-#include "cpufree/systems/factor_layout.hpp"
+#include "cpufree/solvers/host/factor_layout.hpp"
 
 namespace testing_rig {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cpufree/systems/distributed/team.hpp"
+#include "cpufree/distributed/team.hpp"
 
 namespace cpufree {
 

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "cpufree/distributed/team.hpp"
 #include "cpufree/engines/cpu_processes/memory.hpp"
-#include "cpufree/systems/distributed/team.hpp"
 #include "gathered_exchange.hpp"
 
 namespace cpufree {

@@ -1,7 +1,7 @@
 // What tests of whole solves ask for.
 #pragma once
 
-#include "cpufree/systems/spec.hpp"
+#include "cpufree/solvers/host/spec.hpp"
 
 namespace testing_solves {
 

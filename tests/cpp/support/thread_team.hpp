@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpufree/systems/distributed/team.hpp"
+#include "cpufree/distributed/team.hpp"
 #include "gathered_exchange.hpp"
 
 namespace cpufree {

@@ -276,7 +276,7 @@ def test_finished_run_measures_nothing_more(
     run: Run, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(*RESUMED, peers=("good",))
-    monkeypatch.setattr(pool.Pool, "load", None)  # nobody may be started
+    monkeypatch.setattr(pool.Pool, "load", None)  # no contender may be started
     before = read(out)
     code, lines = run(*RESUMED, peers=("good",))
     assert code == 0

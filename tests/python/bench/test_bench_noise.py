@@ -1,4 +1,4 @@
-"""Statistics of benchmarks: spreads, who is faster, and how often nobody is said to be."""
+"""Statistics of benchmarks: spreads, who is faster, and how often none is said to be."""
 
 from __future__ import annotations
 

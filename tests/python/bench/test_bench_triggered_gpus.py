@@ -111,7 +111,7 @@ def test_wrong_bits_of_a_way_of_jacobi_are_its_own_error(
 
     core.jacobi = other  # type: ignore[method-assign]
     measured = on_gpus.measure(plan)
-    # Whichever way came first: the wrong have no times, and nobody else is blamed.
+    # Whichever way came first: the wrong have no times, and no other is blamed.
     assert {one.name.split(",")[0] for one in measured} == {"triggered", "at_end", "host"}
     for one in measured:
         wrong = one.name.startswith(broken)

@@ -136,7 +136,7 @@ def test_check_sees_what_is_left_out_of_an_exchange(what: str, tmp_path: Path) -
 
 
 def test_check_sees_each_exchange_that_a_v_cycle_lacks() -> None:
-    program, arguments = v_cycles, (np.zeros((33, 33)), np.zeros((33, 33)), 0.1, 2)
+    program, arguments = v_cycles, (np.zeros((33, 33)), np.zeros((33, 33)), 0.1, 5, 2)
     made = passes(program.lower(*arguments))
     puts = [s for s in ir.walk(made.body) if isinstance(s, ir.Put)]
     halos = [(s.channel, h.field) for s in puts for h in s.halos]

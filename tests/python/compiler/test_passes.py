@@ -129,8 +129,8 @@ def test_stages_that_differ_in_numbers_alone_share_their_text() -> None:
 
 def test_stages_of_coarse_grids_share_their_text_with_those_of_fine_ones() -> None:
     counts = []
-    for n in (33, 65):
-        lowered = v_cycles.lower(np.zeros((n, n)), np.zeros((n, n)), 0.1, 2)
+    for n, grids in ((33, 5), (65, 6)):
+        lowered = v_cycles.lower(np.zeros((n, n)), np.zeros((n, n)), 0.1, grids, 2)
         counts.append(emit(passes(lowered)).text.count("struct Stage"))
     assert counts[0] == counts[1], "one more grid needs no more of them"
 

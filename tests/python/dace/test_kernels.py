@@ -55,6 +55,16 @@ def test_kernel_gives_what_plain_numpy_gives(name: str) -> None:
     assert any(changed), "the kernel does nothing"
 
 
+@pytest.mark.parametrize("pes", [1, 2])
+def test_kernels_for_gpus_read_elements_at_all_their_indices(pes: int) -> None:
+    random = np.random.default_rng(1).standard_normal
+    arguments = random((6, 5)), random((6, 5)), random((6, 5, 3)), 2
+    wanted, ours = copy.deepcopy(arguments), copy.deepcopy(arguments)
+    plain(dace_kernels.by_elements, wanted)
+    grid_on_cpu.call(cpufree.dace.compile(dace_kernels.by_elements), ours, pes, 2)
+    np.testing.assert_array_equal(ours[0], wanted[0])
+
+
 @pytest.mark.parametrize("name", ["correlation", "conv2d"])
 def test_kernels_of_many_blocks_fold_alike(name: str) -> None:
     program, arguments = RUNS[name]

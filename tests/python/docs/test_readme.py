@@ -108,7 +108,7 @@ def test_command_line_options_exist(words: list[str]) -> None:
 
 @pytest.fixture
 def own_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with the matrix and the right-hand side of somebody who reads on."""
+    """Change to a folder with the matrix and the right-hand side of a reader who goes on."""
     monkeypatch.chdir(tmp_path)
     matrix = cpufree.load_matrix("gen:flange_hex?r_out=20,t=4,pipe=10")
     cpufree.save_matrix("A.mtx", matrix)

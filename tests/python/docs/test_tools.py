@@ -51,7 +51,7 @@ def plant(root: Path, name: str, text: str) -> None:
             '#include "cpufree/problem/csr.hpp"\n',
             "base may not include problem",
         ),
-        ("cpufree/systems/run.cpp", '#include "spec.hpp"\n', "include from the root"),
+        ("cpufree/solvers/host/run.cpp", '#include "spec.hpp"\n', "include from the root"),
         ("cpufree/extras/a.hpp", "\n", "'extras' is not a room"),
         (
             "cpufree/gpu/memory.hpp",
@@ -59,19 +59,23 @@ def plant(root: Path, name: str, text: str) -> None:
             "gpu may not include engines/gpu_p2p",
         ),
         (
-            "cpufree/systems/a.cpp",
+            "cpufree/solvers/host/a.cpp",
             "\ncudaFree(p);\n",
             "a.cpp:2: 'cudaFree': names of a GPU's vendor",
         ),
         (
-            "cpufree/systems/a.hpp",
+            "cpufree/solvers/host/a.hpp",
             "#include <cuda_runtime.h>\n",
             "'cuda_runtime.h': names of a GPU",
         ),
         ("cpufree/gpu/memory.hpp", "void f(cudaStream_t);\n", "'cudaStream_t': names of a GPU"),
-        ("cpufree/systems/a.cu", "kernel<<<dim3(1), 2>>>();\n", "'dim3': names of a GPU's vendor"),
+        (
+            "cpufree/solvers/host/a.cu",
+            "kernel<<<dim3(1), 2>>>();\n",
+            "'dim3': names of a GPU's vendor",
+        ),
         ("cpufree/solvers/a.hpp", "int i = threadIdx.x;\n", "'threadIdx': algorithms ask the port"),
-        ("cpufree/systems/a.cpp", 'auto x = std::getenv("X");\n', "environment variables"),
+        ("cpufree/solvers/host/a.cpp", 'auto x = std::getenv("X");\n', "environment variables"),
         ("python/cpufree/text.py", "import os\nos.environ['X']\n", "text.py:2: environment"),
         (
             "python/cpufree/matrix/problem.py",
@@ -123,11 +127,11 @@ def test_layers_bound_how_many_files_of_the_extension_see_the_port(tmp_path: Pat
     plant(tmp_path, "cpufree/device/port.hpp", "\n")
     plant(tmp_path, "cpufree/device/wait.hpp", '#include "cpufree/device/port.hpp"\n')
     for k in range(31):
-        plant(tmp_path, f"cpufree/systems/a{k}.cpp", '#include "cpufree/device/wait.hpp"\n')
+        plant(tmp_path, f"cpufree/solvers/host/a{k}.cpp", '#include "cpufree/device/wait.hpp"\n')
     # Of no usual build: it does not count.
-    plant(tmp_path, "cpufree/systems/gpu/a.cpp", '#include "cpufree/device/wait.hpp"\n')
+    plant(tmp_path, "cpufree/solvers/gpu/a.cpp", '#include "cpufree/device/wait.hpp"\n')
     assert check_layers(tmp_path).returncode == 0
-    plant(tmp_path, "cpufree/systems/b.cpp", '#include "cpufree/device/wait.hpp"\n')
+    plant(tmp_path, "cpufree/solvers/host/b.cpp", '#include "cpufree/device/wait.hpp"\n')
     assert "one of 32 files of the extension that see" in check_layers(tmp_path).stdout
 
 

@@ -187,13 +187,13 @@ def test_placement_goes_by_the_time_to_the_answer_and_says_so(two_gpus: FakeCore
     assert one.expected == Expected(494)
 
 
-def test_gpus_that_nobody_has_measured_are_said_to_be_so(
+def test_gpus_without_measurements_are_named(
     two_gpus: FakeCore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "nobody has measured" not in placed(forecast(494)).why[1]
+    assert "was not measured" not in placed(forecast(494)).why[1]
     monkeypatch.setattr(machine, "like", lambda gpu: "h100")
     why = placed(forecast(494)).why[1]
-    assert why.endswith("nobody has measured NVIDIA H200: by NVIDIA H100 (cpufree model calibrate)")
+    assert why.endswith("NVIDIA H200 was not measured: by NVIDIA H100 (cpufree model calibrate)")
 
 
 def test_only_gpus_that_are_used_are_started(two_gpus: FakeCore) -> None:

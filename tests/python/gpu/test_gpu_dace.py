@@ -110,7 +110,7 @@ def test_ranks_driven_by_the_host_give_the_same_bits(
 
 
 class Values:
-    """What a program is interpreted with: nobody gives numbers."""
+    """What a program is interpreted with: no caller gives numbers."""
 
     def __init__(self, program: ir.Program, steps: int) -> None:
         self.program, self.data, self.result = program, {}, None

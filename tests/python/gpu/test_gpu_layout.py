@@ -31,7 +31,6 @@ TUNINGS: dict[str, dict[str, Any]] = {
     "usual": {"halo": 1},
     "stores": {"halo": 0},
     "plain": {"halo": 1, "compress": 0},
-    "as they come": {"halo": 1, "cut": 0},
     "four lanes": {"halo": 1, "lanes_log2": 2},
 }
 

@@ -62,11 +62,9 @@ def system(request: pytest.FixtureRequest) -> Any:
 def check(A: Any, gpus: list[int], **options: Any) -> Any:
     """Check a solve against that of the CPU, and against itself; return it."""
     b, pes = rhs(A), len(gpus)
-    part = contiguous(A, pes) if pes > 1 else None
-    how: dict[str, Any] = {"pc": "amg", "rtol": 1e-8, **options}
-    with Solver(
-        A, engine="cuda_p2p", gpus=gpus, partition=part, pc="amg", wait_limit=WAIT
-    ) as solver:
+    part = contiguous(A, pes) if pes > 1 else "auto"
+    how: dict[str, Any] = {"pc": "amg", "rtol": 1e-8, "wait_limit": WAIT, **options}
+    with Solver(A, engine="cuda_p2p", gpus=gpus, partition=part, pc="amg") as solver:
         found, again = solver.solve(b, **how), solver.solve(b, **how)
     expected = cpufree.solve(A, b, engine="cpu_threads", pes=pes, partition=part, **how)
     assert found.converged

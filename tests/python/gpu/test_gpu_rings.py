@@ -107,18 +107,6 @@ def test_rings_of_any_size_give_the_bits_of_a_matrix_in_memory(
 
 
 @on_all_counts
-@pytest.mark.parametrize("keep", [0, 1, 40, 256])
-def test_what_the_second_cache_is_told_changes_no_bit(keep: int, pes: int) -> None:
-    A = hex_beam()
-    b = rhs(A)
-    options = {"rtol": 0.0, "maxiter": 60}
-    expected = solve(system_of(A, pes, ring=2), b, "prcg", "jacobi", **options)["x"]
-    system = system_of(A, pes, keep=keep)
-    assert system.plan()["ring_slots"] == 2
-    assert solve(system, b, "prcg", "jacobi", **options)["x"].tobytes() == expected.tobytes()
-
-
-@on_all_counts
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("lanes_log2", [1, 2, 3, 5])
 def test_rows_that_threads_share_give_the_iterates_of_rows_that_they_do_not(

@@ -24,7 +24,7 @@ from cpufree.solvers.agreement import agree_on_matrix
 from cpufree.solvers.preparation import prepare
 
 POISSON = "gen:poisson2d?nx=20,ny=20"
-STRIPES = np.arange(400) % 3  # a bad partition: nobody would choose it
+STRIPES = np.arange(400) % 3  # a bad partition: never chosen
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class OtherSystem:
 
 
 def take_over(updated: Solver, system: OtherSystem) -> weakref.ref[OtherSystem]:
-    """Give a Solver this System, which nobody else holds then."""
+    """Give a Solver this System, which no other object holds then."""
     updated._matrix.layout = dataclasses.replace(updated._matrix.layout, system=system)  # type: ignore[arg-type]
     return weakref.ref(system)
 

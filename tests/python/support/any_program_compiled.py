@@ -1,6 +1,7 @@
 """Compares compiled programs with Python: many in one translation unit, run in a process apart.
 
-On GPUs each program is a module of its own, which the engine compiles.
+On GPUs each program is a module of its own, which the engine compiles. Without a GPU, the texts of
+kernels for GPUs can run on threads of the CPU.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import grid_on_cpu
 from any_program import Case, Given, load
 from any_program_oracle import Run, Verdict, expected_of, judge, ours_of, path_of, within_time
 from built_together import kernels_of
@@ -27,6 +29,7 @@ from cpufree.errors import CpufreeError
 
 _SECONDS_OF_GPUS = 60.0  # the process's own time for a run there, compiling and watching included
 _SECONDS_OF_LOWERING = 30.0
+_BLOCKS = 2  # of a PE, where threads run kernels for GPUs
 _SILENCE = 90.0  # seconds after which a process that says nothing is ended
 
 
@@ -43,18 +46,30 @@ class _Made:
     kernel: Kernel | None = None
 
 
+@dataclass(frozen=True)
+class _Runs:
+    """Where cases run."""
+
+    pes: Callable[[int], int]
+    gpus: tuple[int, ...]
+    gpu_texts: bool
+
+
 def compare_compiled(
     cases: Sequence[Case],
     folder: Path,
     pes: Callable[[int], int],
     level: str = "-O0",
     gpus: Sequence[int] = (),
+    *,
+    gpu_texts: bool = False,
 ) -> list[Verdict]:
     """Return how programs compare with Python.
 
     `pes(k)`: the PEs for case k; `gpus`: those that the PEs are on, in turn. Without, it is the CPU
-    engine, and `level` the compiler's.
+    engine, and `level` the compiler's; with `gpu_texts` threads run the kernels for GPUs.
     """
+    runs = _Runs(pes, tuple(gpus), gpu_texts)
     verdicts: dict[int, Verdict] = {}
     made: list[_Made] = []
     for which, case in enumerate(cases):
@@ -63,9 +78,9 @@ def compare_compiled(
             made.append(found)
         else:
             verdicts[which] = found
-    built = made if gpus else _built(made, folder, level, verdicts)
+    built = made if gpus or gpu_texts else _built(made, folder, level, verdicts)
     while built:
-        _run_apart(built, pes, gpus, verdicts)
+        _run_apart(built, runs, verdicts)
         built = [m for m in built if m.which not in verdicts]
     for m in made:
         m.path.unlink(missing_ok=True)
@@ -120,18 +135,13 @@ def _built(
     return [replace(m, kernel=kernel) for m, kernel in zip(made, kernels, strict=True)]
 
 
-def _run_apart(
-    made: Sequence[_Made],
-    pes: Callable[[int], int],
-    gpus: Sequence[int],
-    verdicts: dict[int, Verdict],
-) -> None:
+def _run_apart(made: Sequence[_Made], runs: _Runs, verdicts: dict[int, Verdict]) -> None:
     """Run cases in a process of their own, up to the one that ends it."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _run_all(made, pes, gpus, writer)
+        _run_all(made, runs, writer)
     os.close(writer)
     text, hung = _read(reader)
     os.close(reader)
@@ -158,27 +168,27 @@ def _read(reader: int) -> tuple[str, bool]:
     return b"".join(parts).decode(), True
 
 
-def _run_all(
-    made: Sequence[_Made], pes: Callable[[int], int], gpus: Sequence[int], writer: int
-) -> None:
+def _run_all(made: Sequence[_Made], runs: _Runs, writer: int) -> None:
     """Run cases, and write a line for each; never returns."""
     try:
         for m in made:
-            on = [gpus[k % len(gpus)] for k in range(pes(m.which))] if gpus else []
-            call = _call(m, pes(m.which), on)
-            limit = (_SECONDS_OF_GPUS,) if gpus else ()
+            call = _call(m, runs)
+            limit = (_SECONDS_OF_GPUS,) if runs.gpus or runs.gpu_texts else ()
             verdict = judge(m.case, m.expected, *ours_of(m.case, m.path, call, *limit))
             os.write(writer, (json.dumps(asdict(verdict)) + "\n").encode())
     finally:
         os._exit(0)
 
 
-def _call(m: _Made, pes: int, gpus: Sequence[int]) -> Callable[[Any, Any], Any]:
-    pes = pes if m.is_divided else 1
-    where: dict[str, Any] = {"gpus": gpus[:pes]} if gpus else {"pes": pes}
+def _call(m: _Made, runs: _Runs) -> Callable[[Any, Any], Any]:
+    pes = runs.pes(m.which) if m.is_divided else 1
+    gpus = [runs.gpus[k % len(runs.gpus)] for k in range(pes)] if runs.gpus else []
+    where: dict[str, Any] = {"gpus": gpus} if gpus else {"pes": pes}
     engine = "cuda_p2p" if gpus else "cpu_threads"
 
     def call(program: Any, given: Given) -> Any:
+        if runs.gpu_texts:
+            return grid_on_cpu.call(program, given, pes, _BLOCKS, named=given.named)
         if m.kernel is not None:
             program._kernels[m.lowered.key] = m.kernel
         try:

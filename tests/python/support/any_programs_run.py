@@ -2,8 +2,9 @@
 
 Prints which part is taken, for each construct, and the failures as programs that can be run. With
 --compiled 1,2,3 programs are compiled, many in a file, and run on so many PEs in turn; with --gpus
-0 they run on GPUs, whose PEs may share one. Give several processes a --seed and a --stride each.
---resume FILE keeps a line for each program, and goes on after those that it has.
+0 they run on GPUs, whose PEs may share one; with --gpu-texts the kernels for GPUs run on CPUs. Give
+several processes a --seed and a --stride each. --resume FILE keeps a line for each program, and
+goes on after those that it has.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def _arguments() -> Any:
     parser.add_argument("--count", type=int, default=500, help="programs of each feature")
     parser.add_argument("--compiled", metavar="PES", help="compile, and run on 1,2,3 PEs in turn")
     parser.add_argument("--gpus", help="GPUs that the PEs are on in turn, such as 0 or 0,1")
+    parser.add_argument("--gpu-texts", action="store_true", help="GPUs' kernels on threads")
     parser.add_argument("--stride", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--level", default="-O0", help="of the C++ compiler; the product has -O3")
     parser.add_argument("--resume", type=Path, help="a file with a line for each program")
@@ -70,7 +72,8 @@ def _run(
 ) -> Iterator[tuple[Case, Verdict]]:
     """Return cases and verdicts; what is known already is not run again."""
     left: list[Case] = []
-    how = f"{asked.compiled} {asked.gpus or asked.level}" if asked.compiled else ""
+    where = asked.gpus or ("gpu texts" if asked.gpu_texts else asked.level)
+    how = f"{asked.compiled} {where}" if asked.compiled else ""
     for seed in range(asked.seed, asked.seed + asked.count * asked.stride, asked.stride):
         case = _ALL[feature](seed)
         verdict = known.get((feature, seed, how))
@@ -92,7 +95,8 @@ def _verdicts(cases: list[Case], asked: Any, folder: Path) -> list[Verdict]:
     pes = [int(n) for n in asked.compiled.split(",")]
     gpus = [int(n) for n in asked.gpus.split(",")] if asked.gpus else []
     where = {k: pes[(case.seed // asked.stride) % len(pes)] for k, case in enumerate(cases)}
-    return compare_compiled(cases, folder, where.__getitem__, asked.level, gpus)
+    texts = asked.gpu_texts
+    return compare_compiled(cases, folder, where.__getitem__, asked.level, gpus, gpu_texts=texts)
 
 
 def _shorter(case: Case, verdict: Verdict, asked: Any, folder: Path) -> tuple[Case, Verdict]:

@@ -29,6 +29,18 @@ def jacobi_2d(steps: dace.int64, A: dace.float64[N, M], B: dace.float64[N, M]):
 
 
 @dace.program
+def by_elements(
+    A: dace.float64[N, M], B: dace.float64[N, M], C: dace.float64[N, M, 3], n: dace.int64
+):
+    """Elements at two and three numbers: no kernel of the list."""
+    for t in range(n):
+        for i in range(1, N):
+            for j in range(i, M):
+                A[i, j] += B[j, i] * 1.5
+                A[i, j] += C[t, j, 1] * 0.5
+
+
+@dace.program
 def heat_3d(steps: dace.int64, A: dace.float64[I, J, K], B: dace.float64[I, J, K]):
     for _t in range(1, steps):
         B[1:-1, 1:-1, 1:-1] = (

@@ -83,8 +83,7 @@ void ring(P& port, const Args& args, const Fault& fault) {
   for (Epoch epoch = 1; epoch <= 8; ++epoch) {
     const bool here = fault.pe == me && fault.block == port.block() && fault.epoch == epoch;
     if (here && fault.kind == "killed") return;
-    if (here && (fault.kind == "late" || fault.kind == "stopped"))
-      rest(port, fault.seconds);
+    if (here && (fault.kind == "late" || fault.kind == "stopped")) rest(port, fault.seconds);
     for (const int to : neighbours) port.put_flag(slot(me), to, epoch);
     for (const int from : neighbours) {
       const bool wrong = here && fault.kind == "threshold" && fault.other == from;

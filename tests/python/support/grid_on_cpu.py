@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,10 @@ def kernel_for(
     pes: int,
     multiprocessors: int = 132,
     options: SweepOptions = STANDARD,
+    named: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return the arguments of a call, what it lowers to, and its kernel for GPUs."""
-    arguments = Arguments.of(program.signature, program.name, args, {})
+    arguments = Arguments.of(program.signature, program.name, args, dict(named or {}))
     lowered = program._lowered(arguments)
     arguments.check(lowered.program)
     kept = returned_fields(lowered.result)
@@ -51,9 +53,10 @@ def call(
     pes: int,
     blocks: int,
     options: SweepOptions = STANDARD,
+    named: Mapping[str, Any] | None = None,
 ) -> Any:
     """Call a program by its kernel for GPUs, on threads of the CPU."""
-    arguments, lowered, kernel = kernel_for(program, args, pes, 1, options)
+    arguments, lowered, kernel = kernel_for(program, args, pes, 1, options, named)
     arrays, scalars = run_kernel(kernel, arguments, lowered, blocks)
     return arguments.returned(lowered, arrays, scalars)
 

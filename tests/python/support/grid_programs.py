@@ -6,7 +6,7 @@ The names of NPBench's (Ziogas et al. 2021) say what they compute; the text is o
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -380,10 +380,16 @@ def plainly(program: Any) -> Callable[..., Any]:
     names = {
         name: plainly(value) if getattr(value, "is_cpufree_program", False) else value
         for name, value in f.__globals__.items()
-        if name in f.__code__.co_names
+        if name in _names_of(f.__code__)
     }
     names["__builtins__"] = f.__globals__["__builtins__"]
     return FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
+
+
+def _names_of(code: CodeType) -> set[str]:
+    """Return the names that a function has from outside, in its list displays, too."""
+    inside = (c for c in code.co_consts if isinstance(c, CodeType))
+    return {*code.co_names}.union(*map(_names_of, inside))
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

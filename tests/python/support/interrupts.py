@@ -13,7 +13,7 @@ PATIENCE = 120.0  # seconds for a run to begin
 def interrupt_after(seconds: float) -> threading.Thread:
     """Press Ctrl-C some seconds after a run has taken it over, as it does to keep its values.
 
-    Not at all where none does: nobody else would catch it, and it would end all tests.
+    Not at all where none does: no other code would catch it, and it would end all tests.
     """
     before = signal.getsignal(signal.SIGINT)
 

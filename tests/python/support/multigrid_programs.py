@@ -41,20 +41,20 @@ def _correct(u: Any, e: Any) -> None:
     u[1::2, 1::2] += 0.25 * (e[1:, 1:] + e[:-1, 1:] + e[1:, :-1] + e[:-1, :-1])
 
 
-def _v_cycle(u: Any, f: Any, hh: float) -> None:
-    _smooth(u, f, hh, 2)
-    if u.shape[0] > 3:
+def _v_cycle(u: Any, f: Any, hh: float, grids: int) -> None:
+    _smooth(u, f, hh, 2 if grids > 1 else 8)
+    if grids > 1:
         coarse = _restricted(_residual(u, f, hh))
         e = np.zeros_like(coarse)
-        _v_cycle(e, coarse, 4 * hh)
+        _v_cycle(e, coarse, 4 * hh, grids - 1)
         _correct(u, e)
         _smooth(u, f, hh, 1)
 
 
 @cpufree.program
-def v_cycles(u: Any, f: Any, hh: float, cycles: int) -> Any:
+def v_cycles(u: Any, f: Any, hh: float, grids: int, cycles: int) -> Any:
     for _ in range(cycles):
-        _v_cycle(u, f, hh)
+        _v_cycle(u, f, hh, grids)
     return np.max(np.abs(_residual(u, f, hh)))
 
 
@@ -103,7 +103,7 @@ def full_cycle(u: Any, f: Any, hh: float) -> Any:
     for k, right in reversed([(k, right) for k, right in enumerate(rights) if k < len(sizes) - 1]):
         finer = np.zeros((sizes[k], sizes[k]))
         _correct(finer, start)
-        _v_cycle(finer, right, hh * 4**k)
+        _v_cycle(finer, right, hh * 4**k, 4 - k)
         start = finer
     u[...] = start
     return np.max(np.abs(_residual(u, f, hh)))
@@ -181,7 +181,7 @@ def in_three_dimensions(u: Any, n: int) -> Any:
 
 
 CASES = {
-    "v_cycles": (v_cycles, (np.zeros((17, 17)), _R.standard_normal((17, 17)), 1 / 256, 2)),
+    "v_cycles": (v_cycles, (np.zeros((17, 17)), _R.standard_normal((17, 17)), 1 / 256, 4, 2)),
     "v_cycles_by_level": (
         v_cycles_by_level,
         (np.zeros((33, 33)), _R.standard_normal((33, 33)), 1 / 1024, 2),

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from extended import residual_norm
 
 import cpufree
-from cpufree import Reason, Solver
+from cpufree import Reason, Solver, env
 
 ENDINGS = {Reason.DIVERGED_INDEFINITE_MAT, Reason.DIVERGED_INDEFINITE_PC}
 
@@ -120,13 +120,16 @@ def scaled_norm(A: sp.csr_array, b: np.ndarray, x: np.ndarray) -> float:
     return residual_norm(sp.csr_array(S @ A.astype(np.float64)), S @ b.astype(np.float64), x)
 
 
-def run(case: Case) -> list[dict[str, Any]]:
-    """Return what each method has made of a case."""
+def run(case: Case, gpu: int | None = None) -> list[dict[str, Any]]:
+    """Return what each method has made of a case, on CPUs or with all PEs on one GPU."""
     A, b, n = case.A, case.b, case.A.shape[0]
+    where: dict[str, Any] = {"pes": case.pes, "blocks": 1}
+    if gpu is not None:
+        where = {"engine": "cuda_p2p", "gpus": [gpu] * case.pes}
     start = np.zeros(n, A.dtype) if case.x0 is None else case.x0
     first = scaled_norm(A, b, start)
     found = []
-    with warnings.catch_warnings(), Solver(A, pc=case.pc, pes=case.pes, blocks=1) as solver:
+    with warnings.catch_warnings(), Solver(A, pc=case.pc, **where) as solver:
         warnings.simplefilter("ignore")
         for method in ("cg", "prcg", "pipecg", "auto"):
             result = solver.solve(b, x0=case.x0, rtol=case.rtol, method=method, pc=case.pc)
@@ -165,7 +168,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, help="cases; each is solved four times")
     parser.add_argument("--stride", type=int, default=1)
     parser.add_argument("--resume", type=Path)
+    parser.add_argument("--gpu", type=int, help="all PEs on this GPU, not on CPU threads")
     asked = parser.parse_args()
+    if asked.gpu is not None:
+        env.preset_shared_gpus()
     known: dict[int, list[dict[str, Any]]] = defaultdict(list)
     if asked.resume is not None and asked.resume.exists():
         for line in asked.resume.read_text().splitlines():
@@ -174,7 +180,7 @@ def main() -> None:
     for seed in range(asked.seed, asked.seed + asked.count * asked.stride, asked.stride):
         if seed in known:
             continue
-        known[seed] = run(case_of(seed))
+        known[seed] = run(case_of(seed), asked.gpu)
         if asked.resume is not None:
             with asked.resume.open("a") as file:
                 file.write(json.dumps(known[seed]) + "\n")

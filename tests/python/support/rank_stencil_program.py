@@ -66,7 +66,7 @@ def tolerance(team: distributed.Team) -> None:
 
 
 def own_parts(team: distributed.Team) -> None:
-    """Nobody gets all of the values; together they are all."""
+    """No rank gets all of the values; together they are all."""
     result = jacobi(grid(40, 30), 9, engine=ENGINE, gather=False)
     assert result.u.shape == tuple(axis.stop - axis.start for axis in result.box)
     boxes = team.tell_all("boxes", {"box": [[axis.start, axis.stop] for axis in result.box]})

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 CPU = """
-#include "cpufree/systems/cpu/kernel.hpp"
+#include "cpufree/plugins/cpu/kernel.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/stencils/jacobi.hpp"

@@ -129,7 +129,7 @@ class Results(Collected[Group, Series]):
         )
 
     def distinct(self, group: Group) -> int | None:
-        """Return the distinct values of a group's matrix; None where nobody counted them.
+        """Return the distinct values of a group's matrix; None where they were not counted.
 
         Records that do not tell are older than the count: of matrices of suites, it is known.
         """

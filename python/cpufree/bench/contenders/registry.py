@@ -42,7 +42,7 @@ MPIRUN = ("mpirun", "--bind-to", "none", "-n", "{pes}")
 MPI_WORKER = (*MPIRUN, "{python}", "-m", "cpufree.bench.contenders.mpi_worker")
 # What the extensions take, whatever is not between the harness and them alone.
 ENGINE_TUNING = (
-    *("threads", "halo", "residency", "ring", "keep", "lanes_log2", "compress", "cut"),
+    *("threads", "halo", "residency", "ring", "lanes_log2", "compress"),
     "node_size",
 )
 BASELINE_TUNING = (

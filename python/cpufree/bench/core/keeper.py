@@ -4,7 +4,7 @@
 
 A harness that is killed cannot end its workers, and workers that are stopped do not notice its end.
 The keeper notices: the pipe to its stdin breaks. A line is a session that begins, +LEADER, or that
-has ended, -LEADER: the number may then be given to somebody else's.
+has ended, -LEADER: the number may then be given to another process group.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Limit(OfGroup):
 
 
 class Reference(OfGroup):
-    """What the values of a grid must be; the checksum is None where nobody knows."""
+    """What the values of a grid must be; the checksum is None where it is unknown."""
 
     kind: Literal["reference"]
     iterations: int

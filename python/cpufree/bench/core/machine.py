@@ -120,7 +120,7 @@ def source_state() -> dict[str, Any]:
     Of a copy without history, they are those that CPUFREE_COMMIT says.
     """
     root = source_root()
-    # A source tree without history may lie in somebody else's.
+    # A source tree without history may lie inside another repository.
     if root is None or _git(root, "rev-parse", "--show-toplevel") != str(root):
         return told_state(env.source_commit())
     changed = _git(root, "status", "--porcelain")

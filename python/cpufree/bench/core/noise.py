@@ -59,7 +59,7 @@ def winner(times: Mapping[str, Sequence[float]]) -> tuple[str, str]:
 
     Else the second word says why not.
 
-    Raises ValueError where there is nobody.
+    Raises ValueError where there is none.
     """
     first = min(times, key=lambda name: float(np.median(times[name])))
     verdicts = {compare(times[first], times[name]) for name in times if name != first}

@@ -107,7 +107,7 @@ class Log:
         self.path = path
         self.lines: list[Line] = []
         self.notes: list[str] = []
-        """Messages for whoever has started the run."""
+        """Messages for the user who has started the run."""
         self._file: IO[str] = path.open("a", encoding="utf-8")
         try:
             self._lock()

@@ -254,7 +254,7 @@ class Collected(Generic[G, S]):
 
         1 - (full - no-comm) / no-compute, of the medians of an iteration, between 0 and 1: what a
         full iteration takes longer than computing alone is communication that is not hidden. None
-        where one of them is not there, and on one PE, which has nobody to communicate with.
+        where one of them is not there, and on one PE, which has no PE to communicate with.
         """
         if getattr(group, "pes", None) == 1:
             return None

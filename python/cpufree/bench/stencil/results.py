@@ -21,7 +21,7 @@ class StencilSeries(Measured):
 
     group: Group
     reference: Reference | None = None
-    """What the values must be; its checksum is None where nobody knows."""
+    """What the values must be; its checksum is None where it is unknown."""
 
     @property
     def updates_per_second(self) -> float:
@@ -41,7 +41,7 @@ class StencilSeries(Measured):
         if self.check is None or self.reference is None:
             return ["its values were not checked"]
         if self.reference["checksum"] is None:
-            return ["others have other values, and nobody knows which are right"]
+            return ["others have other values, and which are right is unknown"]
         if self.check["checksum"] != self.reference["checksum"]:
             return [f"its values are not those of {self.reference['by']}"]
         return []

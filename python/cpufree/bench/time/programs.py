@@ -29,7 +29,7 @@ import json, sys
 import numpy as np
 matrix, rtol, maxiter, solves = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 """
-# Matrices are made by cpufree's generators for all: these belong to nobody's solver.
+# Matrices are made by cpufree's generators for all: these belong to no solver.
 _READ = """
 if matrix.startswith("gen:"):
     from cpufree.generate import from_spec

@@ -186,7 +186,7 @@ def _placed(
     width: int,
     room: int,
 ) -> BlockPlan:
-    """Return a plan with the places of tiles. No ghosts are kept where there is nobody beside."""
+    """Return a plan with the places of tiles. No ghosts are kept where there is no neighbour."""
     kept = {}
     for f in fields:
         g = ghosts[f.name]

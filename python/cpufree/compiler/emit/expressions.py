@@ -124,9 +124,7 @@ def _may_fail(e: ir.Expr) -> bool:
 
 def element(array: str, indices: list[str]) -> str:
     """Return the value of an array at indices that are inside."""
-    last = len(indices) - 1
-    terms = [f"{i} * {array}.stride[{k}]" if k < last else i for k, i in enumerate(indices)]
-    return f"{array}.base[{' + '.join(terms)}]"
+    return f"{array}({', '.join(indices)})"
 
 
 def fold_index(dim: int) -> str:

@@ -164,8 +164,9 @@ class Grid(KernelText):
     def _fields(self) -> list[str]:
         lines = []
         for k, f in enumerate(self.program.fields):
-            call = f"rt.template field<{TYPES[f.type]}>({self.layout.offsets[f.name]}, {f.shape[0]}"
-            lines.append(f"[[maybe_unused]] auto f_{f.name} = {call}, {k});")
+            place = field_place(f, self.layout, str(self.layout.offsets[f.name]), k)
+            call = f"rt.template field<{TYPES[f.type]}>({place})"
+            lines.append(f"[[maybe_unused]] auto f_{f.name} = {call};")
             if self.layout.keeps_ghosts(f):
                 reach, stride = self.layout.reach(f), self.layout.strides(f)[0]
                 sizes = f"{f.shape[0]}, {stride}, {reach.below}, {reach.above}"
@@ -256,6 +257,12 @@ def _joined(work: ir.Reduce, k: int, among_pes: bool) -> list[str]:
         else f"rt.join_block({total}, {f});"
     )
     return [call, f"v_{work.name} = static_cast<{TYPES[work.type]}>({value});"]
+
+
+def field_place(f: ir.Field, layout: GridLayout, offset: str, number: int) -> str:
+    """Return where a field is, for `field` of a runtime: offset, rows, number, strides."""
+    strides = layout.strides(f)[:-1]
+    return ", ".join(map(str, (offset, f.shape[0], number, *strides)))
 
 
 def register_fields(program: ir.Program, kept: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES
-from cpufree.compiler.emit.grid import register_fields
+from cpufree.compiler.emit.grid import field_place, register_fields
 from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
@@ -95,7 +95,8 @@ def stage_kernels(
             rows=layout.slabs.rows,
             place=_WHOLE if alone else "place",
         )
-        lines += [head, *_names(program, types), *(f"  {line}" for line in sweep.lines()), "}"]
+        names = _names(program, layout, types)
+        lines += [head, *names, *(f"  {line}" for line in sweep.lines()), "}"]
         kernels[s] = first + len(kernels), tiles(sweep.counts, rows, sweep.tile)
     return lines, kernels
 
@@ -105,10 +106,10 @@ def values_of(program: ir.Program) -> dict[str, str]:
     return {**dict(program.scalars), **dict(program.variables)}
 
 
-def _names(program: ir.Program, types: dict[str, str]) -> list[str]:
+def _names(program: ir.Program, layout: GridLayout, types: dict[str, str]) -> list[str]:
     lines = []
     for k, f in enumerate(program.fields):
-        call = f"rt.field<{TYPES[f.type]}>(args.offsets[{k}], {f.shape[0]}, {k})"
+        call = f"rt.field<{TYPES[f.type]}>({field_place(f, layout, f'args.offsets[{k}]', k)})"
         lines.append(f"  [[maybe_unused]] auto f_{f.name} = {call};")
     for k, (name, kind) in enumerate(types.items()):
         call = f"HostedRuntime::scalar<{TYPES[kind]}>(args.values[{k}])"

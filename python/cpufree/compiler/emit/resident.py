@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import BlockPlan, choose_threads
 from cpufree.compiler.emit.expressions import TYPES
-from cpufree.compiler.emit.grid import Grid, GridText
+from cpufree.compiler.emit.grid import Grid, GridText, field_place
 from cpufree.compiler.emit.pointers import Position
 from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, Tile, inner_tiles, rows_of_tile
@@ -81,7 +81,7 @@ class Tiles(Grid):
         for k, f in enumerate(self.program.fields):
             kind, at = TYPES[f.type], self.layout.offsets[f.name]
             if f.name not in self.plan.offsets:
-                call = f"rt.template field<{kind}>({at}, {f.shape[0]}, {k})"
+                call = f"rt.template field<{kind}>({field_place(f, self.layout, str(at), k)})"
                 lines.append(f"[[maybe_unused]] auto f_{f.name} = {call};")
                 continue
             tile = self.plan.offsets[f.name]

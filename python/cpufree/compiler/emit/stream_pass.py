@@ -130,7 +130,7 @@ class StreamPass:
         ]
 
     def _rest(self, version: Version) -> tuple[list[str], list[str]]:
-        """Return what `_input` does, for what points beside boxes keep and nobody reads."""
+        """Return what `_input` does, for what points beside boxes keep and no stage reads."""
         ahead, kind, name = self.plan.ahead, self._kind(version), self.names[id(version)]
 
         def load(place: str, row: str) -> str:

@@ -44,7 +44,7 @@ class SweepOptions:
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
         "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
-        "queue" (whoever is ready takes the next one).
+        "queue" (a block that is ready takes the next one).
     together : bool
         A block's threads begin a tile together, so that they find one another's points in the
         cache.

@@ -2,7 +2,7 @@
 
 `lap = u[2:] - u[:-2]` has one row less at the begin than `u[1:-1] += lap` writes: the same thread
 computes both only where row k of one is row k of the other. So lap is laid out as if it began at
-row 1; nobody sees that, and often it needs no memory then.
+row 1; no result shows that, and often it needs no memory then.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Since:
 def add_barriers(program: ir.Program, alone: bool = False) -> ir.Program:
     """Return a program of groups with the barriers that it needs.
 
-    `alone`: rows are not divided among PEs, nobody keeps ghosts of them.
+    `alone`: rows are not divided among PEs, no PE keeps ghosts of them.
     """
 
     def missing(barrier: ir.Barrier, out: list[ir.Statement], _: ir.Statement) -> None:
@@ -138,7 +138,7 @@ class _Walk:
         """Follow messages: what is sent is read, what is granted may be written by others.
 
         A grant needs all blocks to be done with its region, and counts for nothing afterwards:
-        until the message has arrived nobody touches the region, and then each block has waited for
+        no block touches the region until the message has arrived, and then each block has waited
         itself. One block reads what is sent, until the messages are finished.
         """
         if isinstance(s, ir.Grant):

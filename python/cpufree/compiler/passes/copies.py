@@ -1,6 +1,6 @@
 """For GPUs: a copy of a whole array becomes a change of storage.
 
-`u[1:-1] = new`, where `new` is the program's own and nobody reads it any more, costs a sweep over
+`u[1:-1] = new`, where `new` is the program's own and is not read any more, costs a sweep over
 memory and a barrier if earlier stages have read u around the point. Instead u takes the storage of
 new: what u has beside the box is written into new before, by the sweep that computes new. Updates
 that read what they write (life, Gray-Scott) go from two sweeps to one.
@@ -194,7 +194,7 @@ def _untouched(body: Body, u: ir.Field) -> bool:
 
 
 def _goes_around(program: ir.Program, t: ir.Field) -> bool:
-    """Return whether somebody counts on where t ends: indices that wrap around, or single rows."""
+    """Return whether statements depend on where t ends: indices that wrap around, single rows."""
     for s in ir.walk(program.body):
         if not isinstance(s, ir.Assign | ir.Reduce):
             continue

@@ -62,7 +62,7 @@ class Level:
     reads : dict
         For reads of what the loop changes: the version, rows and columns away. Others are loaded.
     kept : Version, optional
-        What points beside the stage's box keep; None: nobody reads them.
+        What points beside the stage's box keep; None: they are not read.
     taps : tuple of int
         Columns away at which arrays are read that the loop does not change.
     """

@@ -1,11 +1,11 @@
-"""Where a rank grants the regions that it receives: as early as nobody of its own uses them.
+"""Where a rank grants the regions that it receives: as soon as the rank itself no longer uses them.
 
 A put waits for the grant of its region. Granted where the receive is posted, it would travel while
 the sender waits; granted behind the last use of the region, it is there before. So in a loop the
 grant for the next turn stands behind the last use in this one, and one for the first turn before
 the loop. With several blocks a barrier lies between the use and the grant.
 
-After the loop a grant is left over: nobody sends any more, for the loops of both ends turn alike.
+After the loop a grant is left over: no rank sends any more, for the loops of both ends turn alike.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class _Check:
             if self.given != before:
                 raise EngineError("a turn of a loop leaves other grants than it finds")
         inside = {x.exchange for x in ir.walk(s.body) if isinstance(x, ir.Start)}
-        # Nobody sends for these any more.
+        # No rank sends for these any more.
         self.given = {k: v for k, v in self.given.items() if k not in inside}
 
     def use(self, s: ir.Statement) -> None:

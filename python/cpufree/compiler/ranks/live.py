@@ -1,4 +1,4 @@
-"""Takes messages to and from nobody out of programs of ranks.
+"""Takes messages without a partner out of programs of ranks.
 
 A rank at the border has sites whose peer is MPI_PROC_NULL. Where sizes are in a kernel's text, each
 kind of rank has a function of its own anyway: those sites cost nothing there once they are gone.

@@ -1,4 +1,4 @@
-"""Takes out of a program what nobody asks for: scalars that are set and never read, and fields."""
+"""Takes out of a program what is not used: scalars that are set and never read, and fields."""
 
 from __future__ import annotations
 

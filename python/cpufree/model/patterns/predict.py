@@ -2,10 +2,11 @@
 
 A PE sends one message after the other. Each begins when the one before leaves room: that is what
 one more message of a window adds, the longer one of overhead and gap. It arrives when a single
-message would, and what arrives together is taken one after the other: on GPUs, where nobody reads
-the values, for the receiver's overhead each. A block that moves tiles for another one passes them
-on by a message to its own PE. What a round takes without messages is measured by itself, and by how
-much PEs differ in that. Nothing else: no contention of links or memory, and no noise.
+message would, and what arrives together is taken one after the other: on GPUs, where no
+processor reads the values, for the receiver's overhead each. A block that moves tiles for another
+one passes them on by a message to its own PE. What a round takes without messages is
+measured by itself, and by how much PEs differ in that. Nothing else: no contention of links
+or memory, and no noise.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ def _overlapped(steps: Sequence[Sequence[float]], compute: float, passed: Messag
 
 
 def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
-    """Return the same for puts: tiles come when whoever has them has sent them.
+    """Return the same for puts: tiles come when their owner has sent them.
 
-    Whoever computes faster than the others waits for them.
+    A PE that computes faster than the others waits for them.
     """
     side, pes = round(sample.pes**0.5), sample.pes
     overlapped = passed is not None

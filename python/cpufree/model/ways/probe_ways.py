@@ -273,7 +273,7 @@ class ProcessProbe(ProbeWay):
             return
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # of an order that nobody has read
+                with contextlib.suppress(OSError):  # of an order that was not read
                     pipe.close()  # it ends when it reads no more orders
         try:
             process.wait(5.0)

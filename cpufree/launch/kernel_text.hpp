@@ -1,0 +1,55 @@
+// What texts of kernels are made of, for those that are compiled when they are first used.
+#pragma once
+
+#include <string>
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/device/study.hpp"
+
+namespace cpufree {
+
+// Values of type T.
+template <class T>
+constexpr const char* type_name() {
+  return sizeof(T) == sizeof(double) ? "double" : "float";
+}
+
+inline const char* name_of(Study study) {
+  switch (study) {
+    case Study::none:
+      return "Study::none";
+    case Study::split:
+      return "Study::split";
+    case Study::no_compute:
+      return "Study::no_compute";
+    case Study::no_comm:
+      return "Study::no_comm";
+    case Study::trace:
+      return "Study::trace";
+  }
+  throw InvalidInput("unknown study");
+}
+
+inline std::string include_line(const std::string& header) {
+  return "#include \"cpufree/" + header + "\"\n";
+}
+
+// A kernel for GPUs, of `threads` threads at most that calls `body` with `port`, a class of
+// gpu_p2p.
+inline std::string port_kernel(const std::string& headers, int threads, const std::string& args,
+                               const std::string& port, const std::string& body) {
+  return include_line("engines/gpu_p2p/port.cuh") + headers +
+         "using namespace cpufree;\n"
+         "extern \"C\" __global__ void __launch_bounds__(" +
+         std::to_string(threads) +
+         ", 1)\n"
+         "run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,\n"
+         "           const __grid_constant__ " +
+         args +
+         " args) {\n"
+         "  extern __shared__ double2 fast[];\n"
+         "  gpu_p2p::" +
+         port + " port(shared, reinterpret_cast<std::byte*>(fast));\n  " + body + "\n}\n";
+}
+
+}  // namespace cpufree

@@ -1,0 +1,221 @@
+#include "cpufree/multigrid/gpu/multigrid.hpp"
+
+#include <utility>
+
+namespace cpufree {
+
+namespace {
+
+using Single = WarpSlices<float>;
+
+// Lists of partners of the blocks of a PE, on its GPU; boards point into them.
+std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
+                                    gpu::DeviceArray<std::int32_t>& partners) {
+  std::vector<std::int32_t> all;
+  for (const BlockPlan& plan : blocks)
+    for (const auto* list : {&plan.notify, &plan.await, &plan.await_local})
+      all.insert(all.end(), list->begin(), list->end());
+  partners = {device, all};
+  const std::int32_t* next = partners.data();
+  const auto take = [&](const std::vector<std::int32_t>& list, const std::int32_t*& where,
+                        std::int32_t& count) {
+    where = next;
+    count = static_cast<std::int32_t>(list.size());
+    next += list.size();
+  };
+  std::vector<ArrivalBoard> boards;
+  for (const BlockPlan& plan : blocks) {
+    ArrivalBoard board;
+    board.flags = flags;
+    take(plan.notify, board.notify, board.notify_count);
+    take(plan.await, board.await, board.await_count);
+    take(plan.await_local, board.await_local, board.await_local_count);
+    boards.push_back(board);
+  }
+  return boards;
+}
+
+std::vector<BlockPlan> plans_of(const PeLayout& layout) {
+  std::vector<BlockPlan> plans;
+  for (const ShareLayout& share : layout.shares) plans.push_back(share.plan);
+  return plans;
+}
+
+// The rows of a block, as kernels see them.
+template <class Share>
+void place_rows(Share& view, const ShareLayout& share) {
+  const auto rows_of = [](const LaneRows& rows, std::int32_t start) {
+    return Single::Rows{rows.begin, rows.end, start, rows.lanes_log2, rows.thin};
+  };
+  view.interior = rows_of(share.interior, 0);
+  view.boundary = rows_of(share.boundary, share.interior.slices());
+}
+
+gpu::DeviceArray<TransferShare<Single>> transfers_of(const SlicesOnGpu<float>& slices,
+                                                     const PeLayout& layout, int device) {
+  std::vector<TransferShare<Single>> views;
+  for (const ShareLayout& share : layout.shares) {
+    TransferShare<Single>& view = views.emplace_back();
+    view.matrix = slices_of(slices, share);
+    place_rows(view, share);
+  }
+  return {device, views};
+}
+
+}  // namespace
+
+template <class T>
+GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierarchy,
+                              LevelPlan first, int threads)
+    : threads_(threads),
+      pes_(at(place.own.here)),
+      gathered_(hierarchy.gathered),
+      reports_(report_of(hierarchy)),
+      why_(hierarchy.why) {
+  if (gathered_ > 0) extent_.gathered = hierarchy.levels[gathered_].owner.size();
+  const int blocks = static_cast<int>(first.blocks.front().size());
+  LevelPlan fine = std::move(first);
+  add_level(place, fine);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::vector<T> scale;
+    for (const std::int32_t row :
+         private_rows(fine.plan.local[k], levels_.front().matrix.layouts[k]))
+      scale.push_back(row < 0 ? T{0} : static_cast<T>(hierarchy.scale[at(row)]));
+    pes_[k].scale = {place.devices[k], scale};
+  }
+  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
+    LevelPlan coarse = plan_of_level(hierarchy, l, place.own, blocks);
+    hierarchy.levels[l].matrix = {};
+    add_level(place, coarse);
+    add_transfers(place, plan_of_transfers(hierarchy, l - 1, fine, coarse, place.own), l - 1);
+    hierarchy.levels[l - 1].prolongator = {};
+    fine = std::move(coarse);
+  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
+  levels_.back().solves = !hierarchy.inverse.empty();
+}
+
+// Values as they are, columns one by one: what LevelSlices is for.
+template <class T>
+auto GpuMultigrid<T>::send(const GpuPlace& place, const HaloPlan<float>& plan,
+                           const BlockPlans& blocks, LevelReport& report) const -> Matrix {
+  LayoutOptions options;
+  options.codes = {true, false, false};
+  options.threads = threads_;
+  options.spread = true;
+  Matrix made{lay_out_shares(plan, blocks, options), std::vector<SlicesOnGpu<float>>(pes_.size())};
+  std::vector<SlicesOnGpu<float>*> slices;
+  for (auto& of_pe : made.slices) slices.push_back(&of_pe);
+  for (std::size_t k = 0; k < slices.size(); ++k)
+    slices[k]->bytes =
+        Array<std::byte>::uninitialised(place.devices[k], at(made.layouts[k].units * kSliceUnit));
+  fill_slices<float>(place.devices, plan, made.layouts, slices);
+  report.bytes += bytes_of<float>(made.layouts);
+  return made;
+}
+
+template <class T>
+void GpuMultigrid<T>::add_level(const GpuPlace& place, const LevelPlan& plan) {
+  LevelReport& report = reports_[levels_.size()];
+  Level& level = levels_.emplace_back();
+  extent_.rows_and_ghosts.push_back(plan.rows_and_ghosts);
+  level.matrix = send(place, plan.plan, plan.blocks, report);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    const LocalSystem<float>& local = plan.plan.local[k];
+    const int device = place.devices[k];
+    Part& part = level.parts.emplace_back();
+    part.rows = local.rows();
+    part.interior = local.interior;
+    for (auto& vector : part.vectors)
+      vector = Array<float>(device, at(level.matrix.layouts[k].private_rows));
+    part.send_ptr = {device, local.send_ptr};
+    part.destinations = {device, local.destinations};
+  }
+}
+
+template <class T>
+void GpuMultigrid<T>::add_transfers(const GpuPlace& place, const TransferPlan& plan,
+                                    std::size_t l) {
+  Level& level = levels_[l];
+  BlockPlans blocks;
+  for (const PeLayout& layout : level.matrix.layouts) blocks.push_back(plans_of(layout));
+  level.prolongation = send(place, plan.prolongation, blocks, reports_[l]);
+  level.restriction = send(place, plan.restriction, plan.restriction_blocks, reports_[l]);
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    Part& part = level.parts[k];
+    const int device = place.devices[k];
+    part.prolongation =
+        transfers_of(level.prolongation.slices[k], level.prolongation.layouts[k], device);
+    part.restriction =
+        transfers_of(level.restriction.slices[k], level.restriction.layouts[k], device);
+    if (l + 1 != gathered_) continue;
+    part.gathers = {device, plan.restriction.local[k].global_row};
+    part.gathered = Array<float>(device, part.gathers.size());
+  }
+}
+
+template <class T>
+CycleLevel<WarpSlices<float>> GpuMultigrid<T>::arguments(std::size_t l, std::size_t k, int device,
+                                                         const LevelHeap& heap, std::byte* base) {
+  Level& level = levels_[l];
+  Part& part = level.parts[k];
+  const PeLayout& layout = level.matrix.layouts[k];
+  const auto boards = boards_of(plans_of(layout), device, heap.flags.at(base), part.partners);
+  std::vector<BlockShare<Single>> views;
+  for (const ShareLayout& share : layout.shares) {
+    BlockShare<Single> view;
+    view.matrix = slices_of(level.matrix.slices[k], share);
+    place_rows(view, share);
+    view.board = boards[views.size()];
+    view.first_private = share.first_private;
+    view.boundary_shift = share.plan.boundary.begin;
+    view.interior_shift = share.plan.interior.begin - share.plan.boundary.size();
+    view.remote_end = share.plan.boundary.end;
+    view.send_shift = part.interior;
+    views.push_back(view);
+  }
+  part.shares = {device, views};
+  CycleLevel<Single> made;
+  made.args.vectors.r = part.vectors[0].data();
+  made.args.vectors.x = part.vectors[1].data();
+  made.args.vectors.s = part.vectors[2].data();
+  for (int i = 0; i < 2; ++i) made.args.vectors.scratch[i] = heap.scratch[i].at(base);
+  made.args.shares = part.shares.data();
+  made.args.rows = part.rows;
+  made.args.send_ptr = part.send_ptr.data();
+  made.args.destinations = part.destinations.data();
+  made.restriction = part.restriction.data();
+  made.prolongation = part.prolongation.data();
+  made.solves = level.solves;
+  set_steps(made, level.lambda);
+  return made;
+}
+
+template <class T>
+void GpuMultigrid<T>::show(const GpuPlace& place, const Heap<T>& heap, const GpuHeaps& heaps) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::byte* const base = heaps.base(place.own.first + static_cast<int>(k));
+    const int device = place.devices[k];
+    std::vector<CycleLevel<Single>> levels;
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+      CycleLevel<Single>& made = levels.emplace_back(arguments(l, k, device, heap.levels[l], base));
+      if (l + 1 != gathered_) continue;
+      Part& part = levels_[l].parts[k];
+      part.boards = {device, boards_of(plans_of(levels_[l].restriction.layouts[k]), device,
+                                       heap.gather_flags.at(base), part.gather_partners)};
+      made.gathering = {heap.gathered.at(base), part.gathers.data(), part.gathered.data(),
+                        part.boards.data()};
+    }
+    pes_[k].levels = {device, levels};
+    CycleArgs<WarpSlices<T>> args;
+    args.levels = pes_[k].levels.data();
+    args.count = static_cast<std::int32_t>(levels.size());
+    args.scale = pes_[k].scale.data();
+    pes_[k].args = {device, std::vector{args}};
+  }
+}
+
+template class GpuMultigrid<float>;
+template class GpuMultigrid<double>;
+
+}  // namespace cpufree

@@ -1,0 +1,82 @@
+// Multigrid on GPUs: the memory of all levels of the PEs of this process.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cpufree/multigrid/cycle_args.hpp"
+#include "cpufree/multigrid/host/multigrid_layout.hpp"
+#include "cpufree/solvers/gpu/pe_memory.hpp"
+
+namespace cpufree {
+
+template <class T>
+class GpuMultigrid {
+ public:
+  // Lays a hierarchy out beside A, level 0 of which has its plan and its blocks, and sends it to
+  // the GPUs. Throws OutOfMemory.
+  GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierarchy, LevelPlan first, int threads);
+
+  const LevelsExtent& extent() const { return extent_; }
+  const std::vector<LevelReport>& reports() const { return reports_; }
+  const std::string& why() const { return why_; }
+
+  // Tells the blocks of all PEs what they have in the heaps. Once.
+  void show(const GpuPlace& place, const Heap<T>& heap, const GpuHeaps& heaps);
+  // On the GPU of PE k of this process.
+  const CycleArgs<WarpSlices<T>>* args(std::size_t k) const { return pes_[k].args.data(); }
+
+ private:
+  template <class U>
+  using Array = gpu::DeviceArray<U>;
+  using Single = WarpSlices<float>;
+
+  // A matrix on the GPUs, of each PE.
+  struct Matrix {
+    std::vector<PeLayout> layouts;
+    std::vector<SlicesOnGpu<float>> slices;
+  };
+  // One PE's part of a level.
+  struct Part {
+    std::int32_t rows = 0, interior = 0;
+    std::array<Array<float>, 3> vectors;  // r, x, s
+    Array<std::int64_t> send_ptr;
+    Array<Destination> destinations;
+    Array<std::int32_t> partners;
+    Array<BlockShare<Single>> shares;
+    Array<TransferShare<Single>> restriction, prolongation;
+    // If the next level is gathered.
+    Array<std::int32_t> gathers, gather_partners;
+    Array<float> gathered;
+    Array<ArrivalBoard> boards;
+  };
+  struct Level {
+    Matrix matrix, restriction, prolongation;  // transfers are to the next level
+    std::vector<Part> parts;
+    double lambda = 1.0;
+    bool solves = false;
+  };
+  struct Pe {
+    Array<T> scale;
+    Array<CycleLevel<Single>> levels;
+    Array<CycleArgs<WarpSlices<T>>> args;
+  };
+
+  Matrix send(const GpuPlace& place, const HaloPlan<float>& plan, const BlockPlans& blocks,
+              LevelReport& report) const;
+  void add_level(const GpuPlace& place, const LevelPlan& plan);
+  void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
+  CycleLevel<Single> arguments(std::size_t level, std::size_t k, int device, const LevelHeap& heap,
+                               std::byte* base);
+
+  int threads_;
+  std::vector<Level> levels_;
+  std::vector<Pe> pes_;
+  LevelsExtent extent_;
+  std::size_t gathered_ = 0;  // Hierarchy::gathered
+  std::vector<LevelReport> reports_;
+  std::string why_;
+};
+
+}  // namespace cpufree

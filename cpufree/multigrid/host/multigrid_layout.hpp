@@ -1,0 +1,67 @@
+// The levels of multigrid as the PEs have them, on any engine.
+#pragma once
+
+#include <vector>
+
+#include "cpufree/distributed/team.hpp"
+#include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/solvers/host/result.hpp"
+#include "cpufree/solvers/host/spec.hpp"
+
+namespace cpufree {
+
+// Throws Unsupported where multigrid is asked for: no process has the matrix.
+void refuse_multigrid_of_slabs(const FactorSpec& factors);
+
+// PEs share levels of up to `gathered` rows, where `factors` do not say otherwise.
+multigrid::Options multigrid_options(const FactorSpec& factors, std::int32_t gathered);
+
+// That of a matrix whose plan has all PEs; every process makes the same. `owner` becomes the PE of
+// each row. `near`: null where constants are the near-null space.
+template <class T>
+multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
+                                  const multigrid::Options& options,
+                                  const multigrid::NearNullSpace* near,
+                                  std::vector<std::int32_t>& owner);
+
+// Without the bytes.
+std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
+
+// The inverse of the last level, which has one, as a matrix.
+multigrid::SparseMatrix inverse_of(const multigrid::Hierarchy& hierarchy);
+
+using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
+
+// A level as the PEs of this process have it.
+struct LevelPlan {
+  HaloPlan<float> plan;
+  BlockPlans blocks;
+  std::size_t rows_and_ghosts = 0;  // most of a PE, of all PEs
+};
+
+// Level 0, whose rows are numbered and exchanged as in the plan of A. `rows_and_ghosts`: most of a
+// PE. Engines that have its entries in the layout of A leave them out.
+enum class LevelEntries { here, left_out };
+template <class T>
+LevelPlan plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
+                              BlockPlans blocks, std::size_t rows_and_ghosts,
+                              LevelEntries entries = LevelEntries::here);
+// Another level, of so many blocks a PE, which await everybody. The last one has the inverse in
+// place of the matrix, if there is one. Rows are sorted by their lengths within windows, so that
+// slices of them need little padding.
+LevelPlan plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, const OwnPes& own,
+                        int blocks);
+
+// From a level to the next one and back: the rows of the restriction and of the prolongator, in the
+// PEs' numbers of the columns, without halos. The prolongator's blocks are those of the level; the
+// restriction's are those of the next level, or of what each PE puts to all if that is gathered.
+struct TransferPlan {
+  HaloPlan<float> restriction, prolongation;
+  BlockPlans restriction_blocks;
+};
+// Throws EngineError where a column is neither a row nor a ghost of the PE.
+TransferPlan plan_of_transfers(const multigrid::Hierarchy& hierarchy, std::size_t level,
+                               const LevelPlan& fine, const LevelPlan& coarse, const OwnPes& own);
+
+}  // namespace cpufree

@@ -1,0 +1,78 @@
+#include "cpufree/plugins/cpu/kernel_source.hpp"
+
+#include "cpufree/launch/kernel_text.hpp"
+#include "cpufree/solvers/host/kernel_names.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// A text that includes `headers` and returns `kernel`, a function pointer of type `kind`.
+std::string text_for(const std::string& headers, const std::string& kind,
+                     const std::string& kernel) {
+  return include_line("plugins/cpu/kernel.hpp") + headers +
+         "using namespace cpufree;\n"
+         "using P = cpu_threads::Port;\n"
+         "extern \"C\" const void* cpufree_kernel() {\n"
+         "  static constexpr " +
+         kind + " kernel = " + kernel +
+         ";\n"
+         "  return reinterpret_cast<const void*>(kernel);\n}\n";
+}
+
+std::string near_kernel(const SolveSpec& spec, const std::string& type) {
+  const std::string study = spec.study == Study::none
+                                ? "solve_kernel<"
+                                : "study_kernel<" + std::string(name_of(spec.study)) + ", ";
+  return study + algorithm_of(spec.method) + ", " + class_of(spec.preconditioner) + "<" + type +
+         ">>";
+}
+
+std::string far_kernel(const SolveSpec& spec, const std::string& type) {
+  return "[](P& port, const SolveArgs<Sliced<" + type +
+         ", P::width>>& args) {\n"
+         "    cpu_threads::RemotePort far(port);\n"
+         "    solve_kernel<" +
+         algorithm_of(spec.method) + ", " + class_of(spec.preconditioner) + "<" + type +
+         ">>(far, args);\n  }";
+}
+
+}  // namespace
+
+CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, int columns,
+                                bool nodes) {
+  const std::string count = std::to_string(columns);
+  CpuKernelText made;
+  made.name = std::string(method_name(spec.method)) +
+              (columns > 1 ? " of " + count + " right-hand sides" : "") + " with preconditioner " +
+              preconditioner_name(spec.preconditioner) + ", " + type;
+  if (spec.study != Study::none) made.name += std::string(", study ") + study_name(spec.study);
+  if (nodes) made.name += ", several nodes";
+  made.built_in_all = spec.study == Study::none && !nodes;
+  std::string headers =
+      include_line(spec.study == Study::none ? "solvers/kernel.hpp" : "solvers/study.hpp");
+  if (spec.preconditioner == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
+  if (nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
+  made.text = text_for(headers, "CpuKernel<" + type + ", " + count + ">",
+                       nodes ? far_kernel(spec, type) : near_kernel(spec, type));
+  return made;
+}
+
+CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
+                                 const std::string& type) {
+  const std::string dims = std::to_string(grid.dims);
+  CpuKernelText made;
+  made.name = "jacobi" + dims + "d" + (source ? " with a source term" : "") + ", " + type;
+  const bool traced = study == Study::trace;
+  const std::string run =
+      traced ? "run_traced(port, args.traces" : "run_as<" + std::string(name_of(study)) + ">(port";
+  made.text = text_for(include_line("stencils/jacobi.hpp") +
+                           (traced ? include_line("trace/traced.hpp") : std::string()),
+                       "CpuStencilKernel<" + type + ">",
+                       "[](P& port, const JacobiArgs<" + type + ">& args) {\n    " + run +
+                           ", [&](auto& p) { jacobi_kernel<" + dims + ", " +
+                           (source ? "true" : "false") + ">(p, args); });\n  }");
+  return made;
+}
+
+}  // namespace cpufree

@@ -1,0 +1,81 @@
+// Chooses and loads the version of the CPU engine's kernels that suits the processor at hand.
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cpufree/base/env.hpp"
+#include "cpufree/base/shared_library.hpp"
+#include "cpufree/plugins/cpu/level_choice.hpp"
+#include "cpufree/plugins/cpu/levels.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Those that were built (cmake/cpu_kernels.cmake): "v2 v3", or one.
+constexpr std::string_view kBuilt = CPUFREE_CPU_LEVELS;
+constexpr bool kOneVersion = kBuilt.find(' ') == std::string_view::npos;
+
+// What each of kCpuLevels asks of processor and operating system: what cmake/cpu_kernels.cmake
+// uses.
+bool has_v2() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+bool has_v3() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
+
+std::size_t runnable() { return has_v2() ? (has_v3() ? 2 : 1) : 0; }
+
+std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable()); }
+
+const CpuKernels* load(const std::string& version) {
+  const std::string path =
+      folder_of(reinterpret_cast<const void*>(&load)) + "_cpu_" + version + ".so";
+  const std::string name = "cpufree's CPU kernels (" + version + ")";
+  const SharedLibrary library(path.c_str(), name.c_str(), "the one of the same build",
+                              "install cpufree anew");
+  std::function<const CpuKernels*()> table;
+  library.find("cpufree_cpu_kernels", table);
+  return table();
+}
+
+const CpuKernels* load_chosen() {
+  if (!cpu_lacks().empty()) return nullptr;
+  return load(std::string(kOneVersion ? kBuilt : word(kBuilt, static_cast<int>(chosen()))));
+}
+
+}  // namespace
+
+const CpuKernels* cpu_kernels() {
+  if constexpr (kOneVersion) refuse_cpu_level(cpu_level_asked_for(), std::string(kBuilt));
+  static const CpuKernels* const table = load_chosen();  // tried again after an exception
+  return table;
+}
+
+std::string cpu_level() {
+  if constexpr (!kOneVersion) return kCpuLevels[chosen()];
+  refuse_cpu_level(cpu_level_asked_for(), std::string(kBuilt));
+  return std::string(kBuilt);
+}
+
+std::vector<std::string> cpu_levels() {
+  if constexpr (kOneVersion) return {std::string(kBuilt)};
+  return {kCpuLevels.begin(), kCpuLevels.begin() + static_cast<std::ptrdiff_t>(runnable())};
+}
+
+std::string cpu_lacks() {
+  return missing_features(CPUFREE_NATIVE_FEATURES, features_in(text_of("/proc/cpuinfo")));
+}
+
+}  // namespace cpufree

@@ -1,0 +1,65 @@
+#include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
+
+#include "cpufree/launch/kernel_text.hpp"
+#include "cpufree/solvers/gpu/kernels/kernel.hpp"
+#include "cpufree/solvers/host/kernel_names.hpp"
+
+namespace cpufree {
+
+std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
+                          const std::string& format, int columns) {
+  const bool study = spec.study != Study::none;
+  const bool narrow = study && spec.study != Study::trace;  // of one type, without preconditioner
+  const std::string value = narrow ? "double" : type;
+  const std::string preconditioner = narrow ? "Identity" : class_of(spec.preconditioner);
+  const std::string call =
+      study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
+  const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";
+  std::string headers =
+      include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
+  if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
+  return port_kernel(headers, kGpuThreads,
+                     "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
+                     call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value +
+                         ">, " + format + ">(port, args);");
+}
+
+std::vector<std::string> layout_sources(const std::string& type) {
+  std::vector<std::string> sources;
+  for (const char* kind : {"ROW", "SLICE"})
+    sources.push_back(
+        include_line("engines/gpu_p2p/free_port.cuh") + include_line("formats/layout/kernels.hpp") +
+        "#define CPUFREE_ONE(K) \\\n"
+        "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
+        "K(const __grid_constant__ cpufree::layout::K<" +
+        type +
+        "> kernel) { \\\n"
+        "  const cpufree::gpu_p2p::FreePort port; \\\n"
+        "  kernel.run(port); \\\n"
+        "}\n"
+        "CPUFREE_LAYOUT_" +
+        kind + "_KERNELS(CPUFREE_ONE)\n");
+  return sources;
+}
+
+std::string vectors_source(const std::string& type) {
+  const auto one = [](const std::string& name, const std::string& parameters,
+                      const std::string& arguments) {
+    return "extern \"C\" __global__ void __launch_bounds__(kVectorThreads)\n" + name + "(" +
+           parameters + ") {\n  cpufree::" + name + "(" + arguments + ");\n}\n";
+  };
+  const std::string from = "const " + type + "* from, ", all = "std::int64_t count, ";
+  const std::string rows = "const std::int32_t* row, " + all, to = type + "* to";
+  return include_line("solvers/gpu/kernels/vector_entries.cuh") + "using namespace cpufree;\n" +
+         one("gather_entries", from + rows + to + ", VectorProbe* probe",
+             "from, row, count, to, probe") +
+         one("scale_entries", type + "* v, " + all + "double factor", "v, count, factor") +
+         one("scatter_entries", from + rows + "double divisor, " + to + ", VectorProbe* probe",
+             "from, row, count, divisor, to, probe") +
+         one("put_entries", from + all + "int column, int columns, double factor, " + to,
+             "from, count, column, columns, factor, to") +
+         one("take_entries", from + all + "int column, int columns, " + to,
+             "from, count, column, columns, to");
+}
+
+}  // namespace cpufree

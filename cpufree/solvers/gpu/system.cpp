@@ -1,0 +1,364 @@
+#include "cpufree/solvers/gpu/system.hpp"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/base/machine.hpp"
+#include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/formats/slice_entries.hpp"
+#include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/launch/gpu/gpus.hpp"
+#include "cpufree/solvers/gpu/kernels/layout.hpp"
+#include "cpufree/solvers/gpu/kernels/table.hpp"
+#include "cpufree/solvers/gpu/make_system.hpp"
+#include "cpufree/solvers/host/factor_layout.hpp"
+#include "cpufree/solvers/host/setup.hpp"
+
+namespace cpufree {
+
+namespace {
+
+// Entries of a row from which on it is likely one of a mesh whose nodes have three unknowns each.
+constexpr std::int64_t kEntriesOfMeshes = 30;
+
+// What is looked at of a matrix, to see whether its values have a dictionary.
+constexpr std::int64_t kLookedAt = 4096;
+constexpr std::size_t kFewValues = 16;
+constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
+constexpr double kPadding = 1.15;  // entries of slices over nonzeros
+
+// Rows of a level of multigrid up to which every PE works on all of them: it takes less than the
+// exchanges between PEs that are saved.
+constexpr std::int32_t kGathered = 20'000;
+
+// What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
+// small one is expected to stay on chip, with halos of blocks and its values as they are
+// (format_choice.cpp).
+template <class T>
+KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
+  const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
+  std::set<T> values;
+  for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
+    if (const T value = matrix.val[at(k)]; value == value)
+      values.insert(value);  // NaN has no order
+  const bool runs = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
+  const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
+                       kVectors * static_cast<double>(matrix.n) * sizeof(T);
+  const int blocks = multiprocessors_of_pe(place.devices);
+  const bool small = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz()) &&
+                     bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+  const bool coded = !small && values.size() <= kFewValues;
+  SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
+  if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
+  const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
+  const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
+  return {.kinds = kinds,
+          .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
+          .devices = place.devices,
+          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
+}
+
+// What an update makes anew.
+template <class T>
+void drop_values(SystemLayout<T>& layout) {
+  for (LocalSystem<T>& local : layout.plan.local) local.val = {};
+  for (PeLayout& pe : layout.pes) pe.names.reset();
+}
+
+}  // namespace
+
+template <class T>
+GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
+                        std::span<const std::int32_t> order, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  std::jthread waking = wake_devices(place_.devices);
+  if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
+  timer_.lap("choice");
+  if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
+    waking.join();
+    timer_.lap("context");
+    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts));
+    return;
+  }
+  if (spec.inspect) {
+    refuse("the host is to lay this matrix out");
+    return;
+  }
+  auto plan = plan_of(matrix, part, order, spec.pes);
+  timer_.lap("plan");
+  waking.join();
+  timer_.lap("context");
+  if (spec.team) gathering_.emplace(spec.team, plan);
+  std::optional<multigrid::Hierarchy> hierarchy;
+  if (spec.factors.multigrid()) {
+    std::vector<std::int32_t> owner;
+    hierarchy = hierarchy_of(matrix, plan, multigrid_options(spec.factors, kGathered),
+                             spec.factors.near.get(), owner);
+    timer_.lap("multigrid");
+  }
+  keep_own(plan, place_.own);
+  set_up_by_host(std::move(plan), order, 0, std::move(hierarchy));
+}
+
+template <class T>
+GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
+  require(!spec.team, "GPUs of one process lay a matrix out");
+  require(!spec.factors.any() && !spec.factors.multigrid() && spec.halo != 2,
+          "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+  prepare_layout<T>(place_.devices);
+  compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
+  timer_.lap("choice");
+  set_up_by_gpus(matrix, {0, matrix.n});
+}
+
+template <class T>
+GpuSystem<T>::GpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
+    : place_(place_on_gpus(spec, slab.all_rows, sizeof(T))), rows_(slab.plan.local.at(0).rows()) {
+  refuse_multigrid_of_slabs(spec.factors);
+  set_up_by_host(std::move(slab.plan), {}, slab.first);
+}
+
+template <class T>
+GpuSystem<T>::~GpuSystem() {
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  solve_.reset();
+}
+
+// `plan` has the PEs of this process.
+template <class T>
+void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
+                                  std::int64_t first_row,
+                                  std::optional<multigrid::Hierarchy> hierarchy) {
+  // The GPU of this process, as NVSHMEM wants it.
+  if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  gpu_p2p::connect(place_.devices);
+  layout_ = lay_out_by_host(place_, std::move(plan), order);
+  layout_.facts.first_row = first_row;
+  if (hierarchy) lay_out_multigrid(*std::move(hierarchy));
+  begin_solves([&](const auto& layouts, auto& pes) {
+    return fill_from_host(place_, layout_.plan, layouts, pes);
+  });
+}
+
+// Blocks have the rows of level 0 that they have of A.
+template <class T>
+void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
+  timer_.lap("layout");
+  const HaloPlan<T>& plan = layout_.plan;
+  LevelPlan first = plan_of_first_level(
+      hierarchy, plan, make_block_plans(plan, layout_.facts.blocks, Awaited::everybody),
+      layout_.facts.extent.rows_and_ghosts);
+  multigrid_ = std::make_unique<GpuMultigrid<T>>(place_, std::move(hierarchy), std::move(first),
+                                                 layout_.facts.threads);
+  layout_.report.levels = multigrid_->reports();
+  if (place_.team() != nullptr)
+    for (LevelReport& level : layout_.report.levels)
+      level.bytes = sum(*place_.team(), "bytes of a level", level.bytes);
+  layout_.report.coarsest_why = multigrid_->why();
+  timer_.lap("multigrid");
+}
+
+template <class T>
+void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts) {
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  gpu_p2p::connect(place_.devices);
+  if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
+    return refuse("the GPU has no room to lay this matrix out");
+  cuts_ = std::move(cuts);
+  SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
+  if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
+    // Of a matrix on a GPU, and of one that was to be looked at, the host says more.
+    require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
+    return refuse(found.flaw);
+  }
+  if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
+    return refuse("the host is to lay this matrix out: its blocks may exchange packets");
+  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
+  pattern_ = rows.found.pattern;
+  layout_ = lay_out_by_gpus(place_, rows);
+  begin_solves([&](const auto& layouts, auto& pes) {
+    return fill_from_gpus(place_, rows.layouts, layouts, pes);
+  });
+}
+
+template <class T>
+void GpuSystem<T>::refuse(const std::string& why) {
+  layout_.report.refused = why;
+  usable_ = false;
+}
+
+template <class T>
+void GpuSystem<T>::begin_solves(const Fill& fill) {
+  timer_.lap("layout");
+  // What was expected may not be what is there.
+  if (!place_.several_nodes())
+    compile_ahead_for<T>(place_.spec.first,
+                         kernels_wanted<T>(place_, layout_.facts, place_.spec.first));
+  // NVSHMEM may still be starting: what it is not needed for comes first.
+  PeMemories<T> pes(layout_.pes.size());
+  for (std::size_t k = 0; k < pes.size(); ++k)
+    pes[k].bytes = gpu::DeviceArray<std::byte>::uninitialised(
+        place_.devices[k], at(layout_.pes[k].units * kSliceUnit));
+  timer_.lap("room");
+  const double bound = fill(layout_.pes, pes);
+  timer_.lap("upload");
+  auto solve = std::make_unique<GpuSolve<T>>(place_, layout_.facts, std::move(pes), bound);
+  solve->take(std::move(multigrid_));
+  solve->make_heaps(at(rows_));
+  timer_.lap("memory");
+  solve->choose_first(layout_.report);  // kernels of NVSHMEM are loaded once it runs
+  timer_.lap("kernels");
+  solve->link(layout_);
+  solve->factor(layout_);
+  if (place_.spec.factors.any()) timer_.lap("factors");
+  layout_.sources.clear();
+  layout_.far.clear();
+  drop_values(layout_);
+  if (layout_.facts.rows != rows_) {  // a slab: no process has the values of all rows for an update
+    layout_.plan = {};
+    layout_.pes = {};
+  }
+  timer_.lap("tables");
+  layout_.report.seconds = timer_.laps();
+  solve_ = std::move(solve);
+}
+
+// For a call that nothing else may run beside.
+template <class T>
+std::unique_lock<std::mutex> GpuSystem<T>::take_turn() {
+  std::unique_lock alone(busy_, std::try_to_lock);
+  if (!alone) throw SystemBusy();
+  require_usable(usable_);
+  return alone;
+}
+
+template <class T>
+SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> out,
+                                const SolveSpec& spec, const Progress& progress) {
+  const auto alone = take_turn();
+  check_solve(spec, b, x0, out, rows_);
+  require_factors(spec, place_.spec.factors);
+  if (place_.team() != nullptr) {
+    if (!(b.on_host() && x0.on_host() && out.on_host()))
+      throw Unsupported(
+          "the engine nvshmem takes vectors in host memory only; copy b to an array there");
+    gpu::stay_on(place_.devices[0]);
+  }
+  LapTimer timer;
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  timer.lap("turn");
+  SolveResult result = solve_->solve(b, x0, out, spec, progress, timer);
+  if (gathering_) gathering_->gather(out.span(), spec.gather);
+  timer.lap("download");
+  result.laps = timer.laps();
+  return result;
+}
+
+template <class T>
+std::string GpuSystem<T>::refuses_columns() const {
+  return place_.team() != nullptr ? "with a process for each PE they are solved one by one" : "";
+}
+
+template <class T>
+std::vector<SolveResult> GpuSystem<T>::solve_columns(const ColumnViews<T>& vectors,
+                                                     const SolveSpec& spec,
+                                                     const Progress& progress) {
+  const auto alone = take_turn();
+  check_columns(spec, vectors, rows_);
+  if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  return solve_->solve_columns(vectors, spec, progress);
+}
+
+// The plan, the memory and all that kernels are told of it stay.
+template <class T>
+bool GpuSystem<T>::update(const CsrView<T>& matrix) {
+  const auto alone = take_turn();
+  require_update(matrix, rows_, layout_.report);
+  if (place_.spec.factors.multigrid()) return false;  // its pattern may change with the values
+  if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
+  const gpu_p2p::DeviceLocks locks(place_.devices);
+  const struct AtTheEnd {
+    SystemLayout<T>& layout;
+    ~AtTheEnd() { drop_values(layout); }
+  } at_the_end{layout_};
+  timer_ = {};
+  const bool done = cuts_.empty() ? update_by_host(matrix) : update_by_gpus(matrix);
+  if (done) layout_.report.seconds = timer_.laps();
+  return done;
+}
+
+template <class T>
+bool GpuSystem<T>::update_by_host(const CsrView<T>& matrix) {
+  take_values(matrix, layout_.plan);
+  timer_.lap("plan");
+  return rewrite(lay_out_again(place_, layout_), [&](const auto& layouts, auto& pes) {
+    return fill_from_host(place_, layout_.plan, layouts, pes);
+  });
+}
+
+template <class T>
+bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
+  SentRows<T> sent = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
+  require(sent.found.flaw.empty(), sent.found.flaw);
+  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
+  require(rows.found.pattern == pattern_,
+          "update takes a matrix of the same pattern: entries are at other places");
+  return rewrite(lay_out_again(place_, layout_, &rows.layouts),
+                 [&](const auto& layouts, auto& pes) {
+                   return fill_from_gpus(place_, rows.layouts, layouts, pes);
+                 });
+}
+
+// Writes values where the old ones are; false: they do not fit there.
+template <class T>
+bool GpuSystem<T>::rewrite(std::optional<std::vector<PeLayout>> layouts, const Fill& fill) {
+  timer_.lap("layout");
+  if (!layouts) return false;
+  usable_ = false;
+  solve_->set_bound(fill(*layouts, solve_->pes()));
+  layout_.pes = *std::move(layouts);
+  solve_->factor(layout_);
+  usable_ = true;
+  timer_.lap("upload");
+  return true;
+}
+
+template class GpuSystem<float>;
+template class GpuSystem<double>;
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const CsrView<T>& matrix,
+                                            std::span<const std::int32_t> part,
+                                            std::span<const std::int32_t> order,
+                                            const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(matrix, part, order, spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T> slab, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(std::move(slab), spec);
+}
+
+template <class T>
+std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>& matrix, const SystemSpec& spec) {
+  return std::make_unique<GpuSystem<T>>(matrix, spec);
+}
+
+#define CPUFREE_MAKE_CUDA_SYSTEM(T)                                                     \
+  template std::unique_ptr<System<T>> make_cuda_system(                                 \
+      const CsrView<T>&, std::span<const std::int32_t>, std::span<const std::int32_t>,  \
+      const SystemSpec&);                                                               \
+  template std::unique_ptr<System<T>> make_cuda_system(SlabPlan<T>, const SystemSpec&); \
+  template std::unique_ptr<System<T>> make_cuda_system(const GivenCsr<T>&, const SystemSpec&);
+CPUFREE_MAKE_CUDA_SYSTEM(float)
+CPUFREE_MAKE_CUDA_SYSTEM(double)
+#undef CPUFREE_MAKE_CUDA_SYSTEM
+
+}  // namespace cpufree

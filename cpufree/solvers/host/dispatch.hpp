@@ -1,0 +1,84 @@
+// From names to code: which algorithm and preconditioner a solve runs.
+#pragma once
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/solvers/host/spec.hpp"
+#include "cpufree/solvers/kernel.hpp"
+
+namespace cpufree {
+
+// Returns f.operator()<M>() for the preconditioner named.
+template <class T, class F>
+auto with_preconditioner(Preconditioner preconditioner, F&& f) {
+  switch (preconditioner) {
+    case Preconditioner::none:
+      return f.template operator()<Identity<T>>();
+    case Preconditioner::jacobi:
+      return f.template operator()<Jacobi<T>>();
+    case Preconditioner::chebyshev:
+      return f.template operator()<Chebyshev<T>>();
+    case Preconditioner::block_jacobi:
+    case Preconditioner::fsai:
+      return f.template operator()<Factored<T>>();
+    case Preconditioner::amg:
+      throw Unsupported("the preconditioner amg is for the method cg, with all PEs on one node");
+  }
+  throw InvalidInput("unknown preconditioner");
+}
+
+// Returns f.operator()<Algorithm>() for the method named.
+template <class F>
+auto with_method(Method method, F&& f) {
+  switch (method) {
+    case Method::cg:
+      return f.template operator()<ConjugateGradient>();
+    case Method::prcg:
+      return f.template operator()<PredictRecompute>();
+    case Method::pipecg:
+      return f.template operator()<PipelinedCg>();
+  }
+  throw InvalidInput("unknown method");
+}
+
+// Returns kernel_of.operator()<Algorithm, M>() for the method and the preconditioner named.
+template <class T, class F>
+auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of) {
+  return with_method(method, [&]<template <class, class> class Algorithm>() {
+    return with_preconditioner<T>(
+        preconditioner, [&]<class M>() { return kernel_of.template operator()<Algorithm, M>(); });
+  });
+}
+
+// The same for several right-hand sides together, with what kernels are made for.
+template <class T, class F>
+auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
+  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::none)
+    return kernel_of.template operator()<ConjugateGradient, Identity<T>>();
+  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::jacobi)
+    return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
+  throw InvalidInput("several right-hand sides together are for cg with Jacobi or none");
+}
+
+// Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.
+template <class F>
+auto with_study(Study study, Method method, F&& kernel_of) {
+  const auto of = [&]<Study S>() {
+    return with_method(method, [&]<template <class, class> class Algorithm>() {
+      return kernel_of.template operator()<S, Algorithm>();
+    });
+  };
+  switch (study) {
+    case Study::split:
+      return of.template operator()<Study::split>();
+    case Study::no_compute:
+      return of.template operator()<Study::no_compute>();
+    case Study::no_comm:
+      return of.template operator()<Study::no_comm>();
+    case Study::none:
+    case Study::trace:  // of any method and preconditioner: compiled when it is first used
+      break;
+  }
+  throw InvalidInput("unknown study");
+}
+
+}  // namespace cpufree

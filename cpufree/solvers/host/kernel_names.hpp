@@ -1,0 +1,39 @@
+// How C++ calls the parts of a solver kernel, for texts that are compiled when a kernel is first
+// used.
+#pragma once
+
+#include "cpufree/base/error.hpp"
+#include "cpufree/solvers/host/spec.hpp"
+
+namespace cpufree {
+
+inline const char* algorithm_of(Method method) {
+  switch (method) {
+    case Method::cg:
+      return "ConjugateGradient";
+    case Method::prcg:
+      return "PredictRecompute";
+    case Method::pipecg:
+      return "PipelinedCg";
+  }
+  throw InvalidInput("unknown method");
+}
+
+inline const char* class_of(Preconditioner preconditioner) {
+  switch (preconditioner) {
+    case Preconditioner::none:
+      return "Identity";
+    case Preconditioner::jacobi:
+      return "Jacobi";
+    case Preconditioner::chebyshev:
+      return "Chebyshev";
+    case Preconditioner::block_jacobi:
+    case Preconditioner::fsai:
+      return "Factored";
+    case Preconditioner::amg:
+      return "Multigrid";
+  }
+  throw InvalidInput("unknown preconditioner");
+}
+
+}  // namespace cpufree

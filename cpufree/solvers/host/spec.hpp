@@ -1,0 +1,121 @@
+// What a user asks for. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpufree/device/study.hpp"
+#include "cpufree/distributed/team.hpp"
+#include "cpufree/launch/engine.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
+#include "cpufree/solvers/method.hpp"
+#include "cpufree/trace/record.hpp"
+
+namespace cpufree {
+
+// Which preconditioner of entries of its own (factored.hpp, multigrid/) is set up along with the
+// matrix.
+struct FactorSpec {
+  Preconditioner kind = Preconditioner::none;  // none, block_jacobi, fsai or amg
+  int level = 1;                               // fsai: pattern of A, or of A^2
+  int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
+  // amg: what coarse levels have to represent; none: the constant.
+  std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
+
+  // Whether there are factors.
+  bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }
+  // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
+  std::int32_t gathered = -1;
+  bool multigrid() const { return kind == Preconditioner::amg; }
+};
+
+inline constexpr std::int64_t kMostTraceEvents = 1 << 24;  // of one thread
+
+struct SolveSpec {
+  Method method = Method::prcg;
+  Preconditioner preconditioner = Preconditioner::jacobi;
+  double rtol = 1e-5;
+  double atol = 0.0;
+  std::int64_t maxiter = 0;  // 0: none, the initial residual is judged
+  double time_limit = 0.0;   // seconds, 0: none
+  double wait_limit = 60.0;  // seconds that a block may wait for another one
+  std::int32_t replace_every = 50;
+  std::int32_t chebyshev_degree = 4;
+  // But for `trace`, double precision without a preconditioner alone. Studies that leave something
+  // out run for `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
+  Study study = Study::none;
+  std::int64_t trace_events =
+      1 << 15;  // of the study of that name: a thread keeps the last of them
+  std::uint32_t trace_kinds = kAllTraceKinds;  // which records: bit k for TraceKind k
+  bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
+
+  bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
+  Limits limits() const { return {time_limit, wait_limit}; }
+};
+
+struct SystemSpec {
+  Engine engine = Engine::cpu_threads;
+  int pes = 1;
+  int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  std::vector<int> gpus = {};
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
+  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
+  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  bool several_machines = false;
+
+  FactorSpec factors = {};
+
+  // On GPUs: the solve that is expected first, of which method and preconditioner count. Its
+  // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
+  SolveSpec first = {};
+
+  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: as it is.
+  int node_size = 0;
+
+  // For experiments. The defaults leave the choice to the engine.
+  int threads = 0;  // per block, cuda_p2p: a multiple of 32; 0: by the rows of a block
+  // How ghosts travel: 0 stores, 1 packets, 2 packets among the blocks of a PE as well (cuda_p2p),
+  // -1 by their number and the size of blocks.
+  int halo = -1;
+  int residency = -1;   // cuda_p2p, kept on chip: 0 nothing, 1 vectors only, -1 what fits
+  int ring = -1;        // cuda_p2p: slots of the rings through which a matrix comes; 0: none
+  int lanes_log2 = -1;  // cuda_p2p: 2^lanes_log2 threads share a row
+  int compress = -1;    // cuda_p2p: 0 keeps columns and values as they are
+  int layout = -1;      // cuda_p2p: who lays large matrices out: 0 the host, 1 the GPUs
+  // cuda_p2p: GPUs lay the matrix out, and look at its entries as well (PlanReport::entries). Where
+  // it is the host that should, or conjugate gradients cannot have the matrix, the system is not
+  // set up, and says why (PlanReport::refused).
+  bool inspect = false;
+};
+
+// Names as users write them. Throw InvalidInput that lists the valid ones.
+Method method_from_name(const std::string& name);
+Preconditioner preconditioner_from_name(const std::string& name);
+
+// Whether it has factors of its own, which are set up along with the matrix.
+inline bool has_factors(Preconditioner preconditioner) { return FactorSpec{preconditioner}.any(); }
+// Whether it is set up along with the matrix: it has factors, or a hierarchy.
+inline bool set_up_with_matrix(Preconditioner preconditioner) {
+  return has_factors(preconditioner) || preconditioner == Preconditioner::amg;
+}
+const char* method_name(Method method);
+const char* preconditioner_name(Preconditioner preconditioner);
+// "CONVERGED_RTOL" and so on.
+const char* reason_name(Reason reason);
+
+// Whether node_size makes several nodes of the PEs.
+inline bool in_nodes(const SystemSpec& spec) {
+  return spec.node_size > 0 && spec.node_size < spec.pes;
+}
+
+// Throws InvalidInput where a number is out of its range.
+void check(const SystemSpec& spec);
+void check(const SolveSpec& spec);
+void check(const FactorSpec& factors);
+
+}  // namespace cpufree

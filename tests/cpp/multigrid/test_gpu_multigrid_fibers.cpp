@@ -1,0 +1,208 @@
+// Multigrid by the engine for GPUs, here on fibers of the host (host_gpu): its layouts and
+// protocols.
+#include <cmath>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/reference/cg.hpp"
+#include "cpufree/solvers/gpu/place.hpp"
+#include "cpufree/solvers/host/system.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+#include "process_team.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+SystemSpec spec_for(int pes, int blocks = 2, int threads = 32) {
+  SystemSpec spec;
+  spec.engine = Engine::cuda_p2p;
+  spec.pes = pes;
+  spec.blocks = blocks;
+  spec.threads = threads;
+  spec.factors.kind = Preconditioner::amg;
+  return spec;
+}
+
+SolveSpec solve_spec(double rtol = 1e-8) {
+  SolveSpec spec;
+  spec.method = Method::cg;
+  spec.preconditioner = Preconditioner::amg;
+  spec.rtol = rtol;
+  spec.maxiter = 60;
+  return spec;
+}
+
+template <class T>
+double residual(const Matrix<T>& a, const std::vector<T>& b, const std::vector<T>& x) {
+  const std::vector<double> bb(b.begin(), b.end());
+  const auto ax = reference::multiply(a.view(), {x.begin(), x.end()});
+  const auto d = reference::axpy(bb, -1.0, ax);
+  return std::sqrt(reference::dot(d, d) / reference::dot(bb, bb));
+}
+
+std::vector<std::int32_t> slabs(std::int32_t rows, int pes) {
+  std::vector<std::int32_t> owner(at(rows));
+  for (std::int32_t i = 0; i < rows; ++i)
+    owner[at(i)] = static_cast<std::int32_t>(std::int64_t{i} * pes / rows);
+  return owner;
+}
+
+template <class T>
+Solution<T> solve(const Matrix<T>& a, const SystemSpec& where, const SolveSpec& how,
+                  std::size_t levels = 0) {
+  const auto system = make_system<T>(a.view(), slabs(a.n(), where.pes), {}, where);
+  if (levels > 0) CHECK_EQ(system->plan().levels.size(), levels);
+  for (const LevelReport& level : system->plan().levels) CHECK(level.bytes > 0.0);
+  return system->solve(wave<T>(a.n()), {}, how, {});
+}
+
+// The same on CPU threads.
+template <class T>
+Solution<T> on_cpu(const Matrix<T>& a, SystemSpec where, const SolveSpec& how) {
+  where.engine = Engine::cpu_threads;
+  where.threads = 0;
+  return solve(a, where, how);
+}
+
+template <class T>
+double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
+  double most = 0.0, size = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(a[i] - b[i])));
+    size = std::max(size, std::abs(static_cast<double>(b[i])));
+  }
+  return most / size;
+}
+
+}  // namespace
+
+TEST(gpus_need_as_many_iterations_as_cpus) {
+  const auto a = grid2d(33, 29);
+  for (const int pes : {1, 2, 3}) {
+    const auto where = spec_for(pes);
+    const auto found = solve(a, where, solve_spec(), 2);
+    CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
+    CHECK(residual(a, wave(a.n()), found.x) < 2e-8);
+    const auto expected = on_cpu(a, where, solve_spec());
+    CHECK(std::abs(found.outcome.iterations - expected.outcome.iterations) <= 1);
+  }
+}
+
+TEST(a_solve_has_the_same_bits_twice) {
+  const auto a = grid2d(33, 29);
+  const auto where = spec_for(2);
+  CHECK(solve(a, where, solve_spec()).x == solve(a, where, solve_spec()).x);
+}
+
+TEST(cycles_are_those_of_cpus_whether_levels_are_gathered_or_not) {
+  const auto a = grid2d(90, 80);
+  auto how = solve_spec(0.0);
+  how.maxiter = 2;
+  for (const std::int32_t gathered : {0, 300, 20'000}) {
+    auto where = spec_for(2);
+    where.factors.gathered = gathered;
+    const auto found = solve(a, where, how, 3);
+    CHECK_EQ(found.outcome.iterations, std::int64_t{2});
+    CHECK(largest_difference(found.x, on_cpu(a, where, how).x) < 1e-5);
+  }
+}
+
+TEST(lanes_share_rows_where_these_are_few) {
+  const auto a = grid2d(33, 29);
+  auto how = solve_spec(0.0);
+  how.maxiter = 2;
+  const auto expected = on_cpu(a, spec_for(1, 1), how).x;
+  for (const int threads : {32, 64, 512})
+    CHECK(largest_difference(solve(a, spec_for(1, 2, threads), how).x, expected) < 1e-5);
+}
+
+TEST(single_precision_solves) {
+  const auto a = grid2d<float>(30, 25, 0.1);
+  const auto found = solve(a, spec_for(2), solve_spec(1e-5));
+  CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
+  CHECK(residual(a, wave<float>(a.n()), found.x) < 2e-5);
+}
+
+TEST(small_and_degenerate_systems_are_solved) {
+  std::vector<Matrix<double>> systems;
+  for (const std::int32_t n : {1, 2, 7}) systems.push_back(grid2d(n, 1));
+  Entries diagonal;
+  for (std::int32_t i = 0; i < 50; ++i) diagonal[{i, i}] = 1.0 + i;
+  systems.push_back(from_entries<double>(50, diagonal));
+  for (const auto& a : systems)
+    for (const int pes : {1, 3}) {
+      const auto found = solve(a, spec_for(pes), solve_spec());
+      CHECK_EQ(found.outcome.reason, Reason::converged_rtol);
+      CHECK(residual(a, wave(a.n()), found.x) < 2e-8);
+    }
+}
+
+TEST(pes_without_rows_take_part) {
+  const auto a = grid2d(20, 15);
+  std::vector<std::int32_t> part(at(a.n()), 2);
+  for (std::size_t i = 0; i < 150; ++i) part[i] = 0;
+  const auto system = make_system<double>(a.view(), part, {}, spec_for(3, 1));
+  CHECK_EQ(system->solve(wave(a.n()), {}, solve_spec(), {}).outcome.reason, Reason::converged_rtol);
+}
+
+TEST(other_solves_of_the_system_go_on) {
+  const auto a = grid2d(20, 15);
+  const auto system = make_system<double>(a.view(), slabs(a.n(), 2), {}, spec_for(2));
+  SolveSpec how;
+  how.rtol = 1e-6;
+  how.maxiter = 500;
+  CHECK_EQ(system->solve(wave(a.n()), {}, how, {}).outcome.reason, Reason::converged_rtol);
+}
+
+TEST(what_multigrid_leaves_no_choice_of_is_refused) {
+  const auto a = grid2d(10, 10);
+  for (int SystemSpec::* tuning :
+       {&SystemSpec::halo, &SystemSpec::lanes_log2, &SystemSpec::ring, &SystemSpec::layout}) {
+    auto where = spec_for(1);
+    where.*tuning = 2;
+    CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, where));
+  }
+}
+
+TEST(large_matrices_are_laid_out_by_the_host_which_makes_the_levels) {
+  CHECK_EQ(place_on_gpus(spec_for(1), 10'000'000, sizeof(double)).spec.layout, 0);
+}
+
+TEST(new_values_are_left_to_a_new_system) {
+  const auto a = grid2d(10, 10);
+  const auto system = make_system<double>(a.view(), {}, {}, spec_for(1));
+  CHECK(!system->update(a.view()));
+}
+
+TEST(processes_give_bitwise_what_one_process_gives) {
+  const auto a = grid2d(33, 29);
+  const auto expected = solve(a, spec_for(2), solve_spec());
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    auto where = spec_for(2);
+    where.engine = Engine::nvshmem;
+    where.team = team;
+    where.gpus = {team->rank()};
+    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+    const auto found = solve(a, where, solve_spec(), 2);
+    if (team->rank() == 0 && found.x != expected.x) throw std::runtime_error("other bits");
+  });
+  for (const std::string& words : said) CHECK_EQ(words, std::string());
+}
+
+TEST(several_nodes_are_refused_with_the_reason) {
+  const auto a = grid2d(10, 10);
+  const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
+    auto where = spec_for(2);
+    where.engine = Engine::nvshmem;
+    where.team = team;
+    where.gpus = {team->rank()};
+    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+    where.nvshmem_kernels = "kernels of the host";
+    where.node_size = 1;
+    solve(a, where, solve_spec());
+  });
+  for (const std::string& words : said)
+    CHECK(words.find("amg is for PEs of one node") != std::string::npos);
+}

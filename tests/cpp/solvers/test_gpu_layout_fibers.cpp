@@ -1,0 +1,426 @@
+// Matrices laid out by the GPUs have the bytes of those that the host lays out; here both on the
+// host (host_gpu), by the kernels that GPUs run.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "cpufree/base/index.hpp"
+#include "cpufree/problem/partition.hpp"
+#include "cpufree/solvers/gpu/system.hpp"
+#include "harness.hpp"
+#include "matrices.hpp"
+
+using namespace cpufree;
+using namespace testing_matrices;
+
+namespace {
+
+SystemSpec spec_for(int pes, int blocks, int layout) {
+  SystemSpec spec;
+  spec.engine = Engine::cuda_p2p;
+  spec.pes = pes;
+  spec.blocks = blocks;
+  spec.threads = 64;
+  spec.halo = 1;
+  spec.layout = layout;
+  return spec;
+}
+
+SolveSpec some_iterations() {
+  SolveSpec spec;
+  spec.preconditioner = Preconditioner::chebyshev;  // needs the bound of the spectrum, too
+  spec.rtol = 0.0;
+  spec.maxiter = 3;
+  return spec;
+}
+
+// Where the rows of PEs begin, as a partition.
+std::vector<std::int32_t> consecutive(std::int32_t n, const std::vector<std::int32_t>& ends) {
+  std::vector<std::int32_t> part;
+  for (std::int32_t pe = 0; pe < static_cast<std::int32_t>(ends.size()); ++pe)
+    part.resize(at(ends[at(pe)]), pe);
+  part.resize(at(n), static_cast<std::int32_t>(ends.size()) - 1);
+  return part;
+}
+
+// What has been made of the matrix of a PE, addresses apart.
+template <class T>
+std::vector<std::vector<std::byte>> arrays_of(const PeMemory<T>& pe) {
+  std::vector<std::vector<std::byte>> all;
+  const auto add = [&](const auto&... arrays) {
+    const auto one = [&](const auto& values) {
+      const auto* const first = reinterpret_cast<const std::byte*>(values.data());
+      all.emplace_back(first, first + values.size() * sizeof(values[0]));
+    };
+    (one(arrays.download()), ...);
+  };
+  add(pe.bytes, pe.slices, pe.tail_ptr, pe.tail_col, pe.tail_val, pe.dictionary, pe.feed,
+      pe.feed_first, pe.partners, pe.send_ptr, pe.destinations, pe.source, pe.global_row,
+      pe.vectors[private_index().inverse_diagonal]);
+  return all;
+}
+
+// The number of the first array that differs, or -1.
+template <class T>
+int first_difference(const GpuSystem<T>& a, const GpuSystem<T>& b, int pes) {
+  for (int pe = 0; pe < pes; ++pe) {
+    const auto mine = arrays_of(a.pes()[at(pe)]), other = arrays_of(b.pes()[at(pe)]);
+    if (mine.size() != other.size()) return 100 * pe + 99;
+    for (std::size_t k = 0; k < mine.size(); ++k)
+      if (mine[k] != other[k]) return 100 * pe + static_cast<int>(k);
+  }
+  return -1;
+}
+
+template <class T>
+bool same_report(const PlanReport& a, const PlanReport& b) {
+  bool same = a.pes.size() == b.pes.size() && a.halo == b.halo && a.edge_cut == b.edge_cut &&
+              a.halo_values == b.halo_values && a.matrix_bytes == b.matrix_bytes &&
+              a.lanes_per_row == b.lanes_per_row && a.ring_slots == b.ring_slots;
+  for (std::size_t k = 0; same && k < a.pes.size(); ++k)
+    same = a.pes[k].rows == b.pes[k].rows && a.pes[k].nnz == b.pes[k].nnz &&
+           a.pes[k].ghosts == b.pes[k].ghosts && a.pes[k].ghost_reads == b.pes[k].ghost_reads &&
+           a.pes[k].boundary_rows == b.pes[k].boundary_rows;
+  return same;
+}
+
+// Makes both systems and compares all that they are made of.
+template <class T>
+void check_same(const Matrix<T>& a, SystemSpec spec, std::span<const std::int32_t> part = {}) {
+  spec.layout = 0;
+  GpuSystem<T> host(a.view(), part, {}, spec);
+  spec.layout = 1;
+  spec.inspect = true;
+  GpuSystem<T> made(a.view(), part, {}, spec);
+  CHECK(made.plan().entries.has_value());  // the GPUs have made it
+  CHECK(!host.plan().entries.has_value());
+  CHECK_EQ(first_difference(host, made, spec.pes), -1);
+  CHECK(same_report<T>(host.plan(), made.plan()));
+}
+
+// And what they compute.
+template <class T>
+void check_solves(const Matrix<T>& a, SystemSpec spec) {
+  spec.layout = 0;
+  GpuSystem<T> host(a.view(), {}, {}, spec);
+  spec.layout = 1;
+  GpuSystem<T> made(a.view(), {}, {}, spec);
+  const auto b = wave<T>(a.n());
+  const auto one = static_cast<System<T>&>(host).solve(b, {}, some_iterations(), {});
+  const auto other = static_cast<System<T>&>(made).solve(b, {}, some_iterations(), {});
+  CHECK(one.x == other.x);
+  CHECK_EQ(one.outcome.residual, other.outcome.residual);
+}
+
+// Every value another one, symmetric.
+template <class T>
+Matrix<T> different(Matrix<T> a) {
+  for (std::int32_t row = 0; row < a.n(); ++row)
+    for (auto k = at(a.row_ptr[at(row)]); k < at(a.row_ptr[at(row) + 1]); ++k) {
+      const double i = std::min(row, a.col[k]), j = std::max(row, a.col[k]);
+      a.val[k] =
+          static_cast<T>(row == a.col[k] ? 500.0 + std::sin(i) : -std::abs(std::sin(i + 7 * j)));
+    }
+  return a;
+}
+
+// Rows in a random order.
+template <class T>
+Matrix<T> shuffled(const Matrix<T>& a, unsigned seed) {
+  std::vector<std::int32_t> to(at(a.n()));
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::int32_t>(i);
+  std::shuffle(to.begin(), to.end(), std::mt19937(seed));
+  Entries e;
+  for (std::int32_t row = 0; row < a.n(); ++row)
+    for (auto k = at(a.row_ptr[at(row)]); k < at(a.row_ptr[at(row) + 1]); ++k)
+      e[{to[at(row)], to[at(a.col[k])]}] = static_cast<double>(a.val[k]);
+  return from_entries<T>(a.n(), e);
+}
+
+// Far couplings: columns in several windows, and beyond 16 bits.
+template <class T>
+Matrix<T> far_apart(std::int32_t n, std::int32_t step) {
+  Entries e;
+  for (std::int32_t i = 0; i < n; ++i) {
+    e[{i, i}] = 9.0;
+    for (std::int32_t j = i + step; j < n; j += step * (1 + i % 3)) e[{i, j}] = e[{j, i}] = -1e-3;
+  }
+  return from_entries<T>(n, e);
+}
+
+// Rows of a node of three unknowns, coupled with nodes far away.
+Matrix<double> far_nodes(std::int32_t nodes, std::int32_t step) {
+  const auto a = far_apart<double>(nodes, step);
+  Entries e;
+  for (std::int32_t i = 0; i < nodes; ++i)
+    for (auto k = at(a.row_ptr[at(i)]); k < at(a.row_ptr[at(i) + 1]); ++k)
+      for (std::int32_t u = 0; u < 9; ++u)
+        e[{3 * i + u / 3, 3 * a.col[k] + u % 3}] = u % 4 == 0 ? a.val[k] : 0.0;
+  return from_entries<double>(3 * nodes, e);
+}
+
+}  // namespace
+
+TEST(matrices_of_all_kinds_have_the_bytes_that_the_host_makes) {
+  for (const int pes : {1, 2, 3})
+    for (const int blocks : {1, 2}) {
+      check_same(grid2d<double>(23, 17), spec_for(pes, blocks, 1));
+      check_same(irregular<double>(431, 5), spec_for(pes, blocks, 1));
+      check_same(different(irregular<double>(431, 6)), spec_for(pes, blocks, 1));
+      check_same(shuffled(grid2d<double>(31, 29), 3), spec_for(pes, blocks, 1));
+      check_same(three_a_node(9, 8), spec_for(pes, blocks, 1));
+      check_same(different(three_a_node(9, 8)), spec_for(pes, blocks, 1));
+      check_same(far_apart<double>(500, 37), spec_for(pes, blocks, 1));
+    }
+}
+
+TEST(single_precision_has_the_bytes_that_the_host_makes) {
+  for (const int pes : {1, 2}) {
+    check_same(grid2d<float>(23, 17), spec_for(pes, 2, 1));
+    check_same(different(irregular<float>(431, 6)), spec_for(pes, 2, 1));
+  }
+}
+
+TEST(solves_have_the_bits_of_those_with_layouts_by_the_host) {
+  for (const int pes : {1, 2}) {
+    check_solves(irregular<double>(131, 6), spec_for(pes, 2, 1));
+    check_solves(different(irregular<float>(131, 6)), spec_for(pes, 2, 1));
+  }
+}
+
+TEST(columns_in_windows_and_beyond_have_the_bytes_that_the_host_makes) {
+  for (const int pes : {1, 2}) {
+    check_same(far_apart<double>(150'000, 40'000), spec_for(pes, 2, 1));
+    check_same(far_apart<double>(200'000, 15'000), spec_for(pes, 1, 1));
+    check_same(far_nodes(50'000, 9'000), spec_for(pes, 1, 1));
+    check_same(far_nodes(90'000, 30'000), spec_for(pes, 2, 1));
+  }
+}
+
+TEST(every_option_of_formats_has_the_bytes_that_the_host_makes) {
+  const auto long_rows = far_apart<double>(400, 2);
+  for (const int pes : {1, 2}) {
+    for (const int halo : {0, 1})
+      for (const int compress : {0, -1}) {
+        SystemSpec spec = spec_for(pes, 2, 1);
+        spec.halo = halo;
+        spec.compress = compress;
+        check_same(irregular<double>(431, 5), spec);
+      }
+    for (const int lanes : {1, 2, 3}) {
+      SystemSpec spec = spec_for(pes, 2, 1);
+      spec.lanes_log2 = lanes;
+      check_same(different(long_rows), spec);
+      check_same(three_a_node(12, 12), spec);
+    }
+  }
+}
+
+TEST(awkward_sizes_have_the_bytes_that_the_host_makes) {
+  for (const std::int32_t n : {1, 2, 31, 32, 33, 479, 480, 481, 961}) {
+    check_same(irregular<double>(n, 9), spec_for(1, 1, 1));
+    check_same(irregular<double>(n, 9), spec_for(1, 2, 1));
+    if (n > 2) check_same(irregular<double>(n, 9), spec_for(2, 2, 1));
+  }
+  // A PE without rows, one whose rows all read ghosts, and blocks without rows.
+  const auto a = grid2d<double>(8, 8);
+  check_same(a, spec_for(3, 2, 1), consecutive(64, {0, 8, 64}));
+  check_same(a, spec_for(3, 1, 1), consecutive(64, {3, 5, 64}));
+}
+
+TEST(blocks_of_255_256_and_257_values_are_coded_as_the_host_does) {
+  for (const std::int32_t values : {254, 255, 256, 257}) {
+    Entries e;
+    for (std::int32_t i = 0; i < 600; ++i) e[{i, i}] = 1.0 + i % values;
+    e[{3, 3}] = 1e-300;
+    e[{4, 5}] = e[{5, 4}] = -0.0;
+    e[{6, 7}] = e[{7, 6}] = 0.0;
+    check_same(from_entries<double>(600, e), spec_for(1, 1, 1));
+  }
+}
+
+TEST(gpus_lay_out_what_gets_no_halos_of_blocks) {
+  SystemSpec spec = spec_for(2, 2, 1);
+  spec.halo = -1;
+  // Blocks of a shuffled grid read most rows of the others.
+  check_same(shuffled(grid2d<double>(100, 100), 3), spec);
+  spec.inspect = true;
+  const GpuSystem<double> by_host(grid2d<double>(100, 100).view(), {}, {}, spec);
+  CHECK(by_host.plan().refused.starts_with("the host is to lay"));
+}
+
+TEST(a_matrix_on_a_gpu_is_left_to_the_host_where_it_may_get_halos_of_blocks) {
+  SystemSpec spec = spec_for(1, 2, -1);
+  spec.halo = -1;
+  spec.gpus = {0};
+  for (const bool read_much : {true, false}) {
+    const auto grid = grid2d<double>(100, 100);
+    const auto a = read_much ? shuffled(grid, 3) : grid;
+    const gpu::DeviceArray<std::int64_t> ptr(0, a.row_ptr);
+    const gpu::DeviceArray<std::int32_t> col(0, a.col);
+    const gpu::DeviceArray<double> val(0, a.val);
+    const GpuSystem<double> made(
+        GivenCsr<double>{a.n(), ptr.data(), true, col.data(), val.data(), 0}, spec);
+    const GpuSystem<double> host(a.view(), {}, {}, spec);
+    CHECK_EQ(host.plan().block_halo, std::string(read_much ? "flags" : "packets"));
+    CHECK_EQ(made.plan().refused.empty(), read_much);
+    if (read_much) CHECK_EQ(first_difference(host, made, 1), -1);
+  }
+}
+
+TEST(the_plan_tells_of_the_solve_that_is_expected_first) {
+  SystemSpec spec = spec_for(1, 2, 0);
+  const auto a = grid2d<double>(40, 40);
+  const GpuSystem<double> usual(a.view(), {}, {}, spec);
+  spec.first.method = Method::pipecg;
+  spec.first.preconditioner = Preconditioner::chebyshev;
+  const GpuSystem<double> other(a.view(), {}, {}, spec);
+  CHECK(usual.plan().shared_bytes != other.plan().shared_bytes);
+}
+
+TEST(a_matrix_in_32_bits_on_a_gpu_is_laid_out_as_one_on_the_host) {
+  const auto a = irregular<double>(431, 5);
+  std::vector<std::int32_t> begins(a.row_ptr.begin(), a.row_ptr.end());
+  GpuSystem<double> host(a.view(), {}, {}, spec_for(1, 2, 0));
+  for (const int device : {0, 1}) {  // of the matrix; the system is on device 0
+    const gpu::DeviceArray<std::int32_t> ptr(device, begins), col(device, a.col);
+    const gpu::DeviceArray<double> val(device, a.val);
+    SystemSpec spec = spec_for(1, 2, -1);
+    spec.gpus = {0};
+    const GpuSystem<double> made(
+        GivenCsr<double>{a.n(), ptr.data(), false, col.data(), val.data(), device}, spec);
+    CHECK_EQ(first_difference(host, made, 1), -1);
+    auto wrong = a.col;
+    std::swap(wrong[1], wrong[2]);
+    const gpu::DeviceArray<std::int32_t> unsorted(device, wrong);
+    const GpuSystem<double> refused(
+        GivenCsr<double>{a.n(), ptr.data(), false, unsorted.data(), val.data(), device}, spec);
+    CHECK(refused.plan().refused.starts_with("the columns of each row must increase"));
+    CHECK(!refused.usable());
+  }
+}
+
+TEST(a_matrix_on_a_gpu_is_asked_no_room_for_a_copy_of_it) {
+  const auto a = irregular<double>(431, 5);
+  const gpu::DeviceArray<std::int64_t> ptr(0, a.row_ptr);
+  const gpu::DeviceArray<std::int32_t> col(0, a.col);
+  const gpu::DeviceArray<double> val(0, a.val);
+  const auto laid_out = [&](double copies, int device) {
+    host_gpu::Settings settings;
+    settings.memory = static_cast<std::size_t>(copies * 12.0 * static_cast<double>(a.col.size())) +
+                      128 * a.row_ptr.size();
+    host_gpu::configure(settings);
+    SystemSpec spec = spec_for(1, 2, -1);
+    spec.gpus = {device};
+    return GpuSystem<double>(GivenCsr<double>{a.n(), ptr.data(), true, col.data(), val.data(), 0},
+                             spec)
+        .plan()
+        .refused.empty();
+  };
+  CHECK(laid_out(2.6, 0));
+  CHECK(!laid_out(2.4, 0));
+  CHECK(!laid_out(3.4, 1));
+  CHECK(laid_out(3.6, 1));
+  host_gpu::configure({});
+}
+
+TEST(new_values_are_laid_out_by_the_gpus_as_in_a_new_system) {
+  for (const int pes : {1, 2}) {
+    const auto a = different(irregular<double>(431, 5));
+    auto twice = a;
+    for (double& value : twice.val) value *= 2.5;
+    GpuSystem<double> updated(a.view(), {}, {}, spec_for(pes, 2, 1));
+    const GpuSystem<double> anew(twice.view(), {}, {}, spec_for(pes, 2, 1));
+    CHECK(updated.update(twice.view()));
+    CHECK_EQ(first_difference(updated, anew, pes), -1);
+    CHECK(updated.usable());
+  }
+  // Values that have become few: they would be coded, and do not fit.
+  const auto a = different(grid2d<double>(20, 20));
+  auto few = a;
+  for (std::size_t k = 0; k < few.val.size(); ++k) few.val[k] = few.val[k] > 0 ? 4.0 : -1.0;
+  GpuSystem<double> system(a.view(), {}, {}, spec_for(1, 2, 1));
+  const GpuSystem<double> before(a.view(), {}, {}, spec_for(1, 2, 1));
+  CHECK(!system.update(few.view()));
+  CHECK_EQ(first_difference(system, before, 1), -1);
+}
+
+TEST(new_values_at_other_places_are_refused) {
+  Entries one, other;
+  for (std::int32_t i = 0; i < 40; ++i) one[{i, i}] = other[{i, i}] = 4.0;
+  one[{3, 9}] = one[{9, 3}] = other[{3, 8}] = other[{8, 3}] = -1.0;
+  const auto a = from_entries<double>(40, one), b = from_entries<double>(40, other);
+  GpuSystem<double> system(a.view(), {}, {}, spec_for(1, 2, 1));
+  CHECK_THROWS(InvalidInput, system.update(b.view()));
+  CHECK(system.usable());
+}
+
+TEST(what_gpus_find_in_entries_is_what_the_host_finds) {
+  const auto inspected = [](const Matrix<double>& a, int pes) {
+    SystemSpec spec = spec_for(pes, 2, 1);
+    spec.inspect = true;
+    return GpuSystem<double>(a.view(), {}, {}, spec).plan();
+  };
+  for (const int pes : {1, 2}) {
+    auto a = grid2d<double>(9, 9);
+    CHECK(inspected(a, pes).entries.value().symmetric);
+    CHECK_EQ(inspected(a, pes).entries.value().asymmetry, 0.0);
+    a.val[at(a.row_ptr[40])] *= 1.0 + 1e-13;
+    CHECK(!inspected(a, pes).entries.value().symmetric);
+    CHECK_EQ(inspected(a, pes).entries.value().asymmetry, inspect(a.view()).asymmetry);
+    CHECK(inspected(a, pes).refused.empty());
+    CHECK(inspect(a.view()).asymmetry > 0.0);
+    for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                               std::numeric_limits<double>::quiet_NaN()}) {
+      auto b = grid2d<double>(9, 9);
+      for (std::size_t k = 0; k < b.val.size(); ++k)
+        if (b.val[k] > 0 && k > 200) b.val[k] = wrong;
+      CHECK(inspected(b, pes).refused.starts_with("entries of the matrix are not finite"));
+    }
+  }
+}
+
+TEST(rows_that_are_coupled_one_way_only_are_refused) {
+  Entries e;
+  for (std::int32_t i = 0; i < 60; ++i) e[{i, i}] = 4.0;
+  e[{5, 50}] = -1.0;  // between PEs: the proofs of the channels rest on it
+  const auto a = from_entries<double>(60, e);
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(a.view(), {}, {}, spec_for(2, 2, 1)));
+  SystemSpec spec = spec_for(1, 2, 1);
+  spec.inspect = true;
+  GpuSystem<double> refused(a.view(), {}, {}, spec);
+  CHECK_EQ(refused.plan().refused, std::string("the pattern of the matrix is not symmetric"));
+  CHECK(!refused.usable());
+  CHECK_THROWS(Error, static_cast<System<double>&>(refused).solve(wave<double>(60), {},
+                                                                  some_iterations(), {}));
+}
+
+TEST(what_the_host_is_to_lay_out_is_not_inspected_by_gpus) {
+  const auto a = grid2d<double>(8, 8);
+  SystemSpec spec = spec_for(2, 2, 1);
+  spec.layout = 0;
+  spec.inspect = true;
+  const GpuSystem<double> system(a.view(), {}, {}, spec);
+  CHECK(system.plan().refused.starts_with("the host is to lay"));
+  CHECK(!system.usable());
+}
+
+TEST(arrays_that_are_no_rows_are_refused) {
+  auto a = grid2d<double>(8, 8);
+  auto wrong = a;
+  std::swap(wrong.col[10], wrong.col[11]);
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
+  wrong = a;
+  wrong.col.back() = 64;
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(2, 2, 1)));
+  wrong = a;
+  wrong.col[0] = -1;
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
+  wrong = a;
+  std::swap(wrong.row_ptr[5], wrong.row_ptr[6]);
+  CHECK_THROWS(InvalidInput, GpuSystem<double>(wrong.view(), {}, {}, spec_for(1, 2, 1)));
+  SystemSpec spec = spec_for(1, 2, 1);
+  spec.inspect = true;
+  CHECK_EQ(GpuSystem<double>(wrong.view(), {}, {}, spec).plan().refused,
+           std::string("indptr decreases"));
+}
