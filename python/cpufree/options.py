@@ -439,7 +439,14 @@ TRACE_REPORT = (
         meaning="picture of the report (`.png`, `.svg`, `.pdf`)",
     ),
 )
-TABLES = {"program": PROGRAM, "solve": SOLVE, "stencil": STENCIL, "info": INFO, "convert": CONVERT}
+TABLES = {
+    "trace_report": TRACE_REPORT,
+    "program": PROGRAM,
+    "solve": SOLVE,
+    "stencil": STENCIL,
+    "info": INFO,
+    "convert": CONVERT,
+}
 
 CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3")
 LOG_LEVELS = ("debug", "info", "warning", "error")
