@@ -18,6 +18,8 @@ from cpufree.trace.asked import require_suffix
 from cpufree.trace.records import Trace
 from cpufree.trace.timeline import Timeline
 
+OWN_HEAD = b"cpufree trace 1\n"
+
 
 def save(trace: Trace, path: PathLike) -> None:
     """Write a trace: by the end of its name for Perfetto, for Chrome, or as a table.
@@ -74,6 +76,8 @@ def checked(trace: Trace) -> Trace:
 def load(path: PathLike) -> Trace:
     """Read a trace from a file .pftrace or .json that this package has written.
 
+    Or from one of a kernel of your own in C++ (docs/own-kernel.md).
+
     Parameters
     ----------
     path
@@ -95,6 +99,8 @@ def load(path: PathLike) -> Trace:
     except OSError as error:
         raise FileFormatError(f"{path}: {error.strerror or error}", path) from error
     try:
+        if content.startswith(OWN_HEAD):
+            return of_own_kernel(content)
         own = _own_of_json(content) if content[:1] == b"{" else _own_of_perfetto(content)
         if own is not None:
             return unpack(own)
@@ -120,6 +126,22 @@ def _own_of_perfetto(content: bytes) -> bytes | None:
             if field != perfetto.OWN_FIELD:
                 break
     return None
+
+
+def of_own_kernel(content: bytes) -> Trace:
+    """Return the trace of a kernel in C++ (write_trace in cpufree/trace/host_trace.hpp)."""
+    numbers = np.frombuffer(content, np.int64, offset=len(OWN_HEAD))
+    tracks, records, pes = numbers[:3].tolist()
+    sizes = (5 * tracks, 2 * records, pes * pes, pes)
+    if min(sizes) < 0 or sum(sizes) + 3 != len(numbers):
+        raise ValueError("another number of records than the file says")
+    parts = np.split(numbers[3:], np.cumsum(sizes)[:-1])
+    facts = {"what": "own kernel", "engine": "cpu_threads", "one_clock": True, "pes": pes}
+    facts["blocks"] = int(parts[0].reshape(-1, 5)[:, 1].max(initial=0)) + 1
+    return Trace(
+        parts[0].reshape(-1, 5), parts[1].view(np.uint64).reshape(-1, 2),
+        parts[2].reshape(pes, pes), parts[3], facts,
+    )  # fmt: skip
 
 
 def pack(trace: Trace) -> bytes:
