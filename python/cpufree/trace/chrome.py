@@ -23,17 +23,22 @@ def _events(line: Timeline) -> Iterator[str]:
     for pe in range(trace.pes):
         yield _meta("process_name", pe, 0, f"PE {pe}")
         yield _meta("process_sort_index", pe, 0, pe)
+    if line.host:
+        yield _meta("process_name", trace.pes, 0, "host")
     for number, (pe, block, thread, *_) in enumerate(trace.tracks.tolist()):
         name = f"block {block}" + (f", thread {thread}" if thread else "")
         yield _meta("thread_name", pe, number + 1, name)
         yield _meta("thread_sort_index", pe, number + 1, block * 64 + thread)
+    for name, begin, end in line.host:
+        lasts = f'"ts":{begin / 1000:.3f},"dur":{(end - begin) / 1000:.3f}'
+        yield f'{{"ph":"X","name":{json.dumps(name)},"pid":{trace.pes},"tid":0,{lasts}}}'
     yield from _slices(line)
     yield from _arrows(line)
     for name, (time, pes, value) in (
         ("bytes under way", line.under_way),
         ("blocks that wait", line.waiting),
     ):
-        for t, p, v in zip(_micro(time), pes.tolist(), value.tolist(), strict=True):
+        for t, p, v in zip(_micro(time + line.base), pes.tolist(), value.tolist(), strict=True):
             yield (
                 f'{{"ph":"C","name":"{name}","pid":{p},"tid":0,"ts":{t},"args":{{"value":{v}}}}}'
             )
@@ -44,7 +49,7 @@ def _slices(line: Timeline) -> Iterator[str]:
     texts = [json.dumps(text) for text in line.names.texts]
     columns = (slices.track, slices.name, slices.epoch)
     numbers = (column.tolist() for column in columns)
-    times = _micro(slices.begin), _micro(slices.end - slices.begin)
+    times = _micro(slices.begin + line.base), _micro(slices.end - slices.begin)
     for track, name, epoch, begin, lasts in zip(*numbers, *times, strict=True):
         told = f',"args":{{"epoch":{epoch}}}' if epoch >= 0 else ""
         yield (
@@ -59,7 +64,7 @@ def _arrows(line: Timeline) -> Iterator[str]:
     texts = [json.dumps(line.names.texts[k]) for k in line.put_names()]
     puts = line.puts
     for text, track, t, epoch, size in zip(
-        texts, trace.track[puts].tolist(), _micro(trace.time[puts]),
+        texts, trace.track[puts].tolist(), _micro(trace.time[puts] + line.base),
         trace.lower[puts].tolist(), line.payload[puts].tolist(), strict=True,
     ):  # fmt: skip
         yield (
@@ -69,7 +74,7 @@ def _arrows(line: Timeline) -> Iterator[str]:
     for phase, records in (("s", line.arrows.sent), ("f", line.arrows.seen)):
         binds = ',"bp":"e"' if phase == "f" else ""
         for number, (track, t) in enumerate(
-            zip(trace.track[records].tolist(), _micro(trace.time[records]), strict=True)
+            zip(trace.track[records].tolist(), _micro(trace.time[records] + line.base), strict=True)
         ):
             yield (
                 f'{{"ph":"{phase}","id":{number},"name":"message","cat":"message",'

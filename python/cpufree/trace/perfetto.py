@@ -18,12 +18,13 @@ OWN_FIELD = 7_003
 """Of a packet that other readers skip: the records themselves (files.py)."""
 _PACKET, _SEQUENCE, _FLAGS = 1, 10, 13
 _EPOCH, _BYTES = 1, 2  # numbers of the names of annotations
+_HOST = 900_001
 _EXPLICIT = 3  # children of a track in the order of their ranks
 
 
 def to_perfetto(line: Timeline, own: bytes = b"") -> bytes:
     """Return the file of a time line; `own`: what else goes in, for this package alone."""
-    events = [*_slices(line), _puts(line), *_counters(line)]
+    events = [_host(line), *_slices(line), _puts(line), *_counters(line)]
     head = _tracks(line) + _names(line)
     return b"".join([head, *(e for e in events), _packet(piece(OWN_FIELD, own)) if own else b""])
 
@@ -64,9 +65,11 @@ def _tracks(line: Timeline) -> bytes:
     trace, found = line.trace, []
     what = trace.facts.get("what", "kernel")
     found.append(_descriptor(900_000, f"cpufree {what}", 0, more=number(11, _EXPLICIT)))
+    if line.host:
+        found.append(_descriptor(_HOST, "host", 0, 900_000))
     for pe in range(trace.pes):
         order = number(11, _EXPLICIT)
-        found.append(_descriptor(pe_uuid(pe), f"PE {pe}", pe, 900_000, order))
+        found.append(_descriptor(pe_uuid(pe), f"PE {pe}", 1 + pe, 900_000, order))
         for kind, (name, unit) in enumerate((("bytes under way", 3), ("blocks that wait", 2))):
             uuid = _counter_uuid(kind, pe)
             counter = piece(8, number(3, unit))
@@ -87,16 +90,31 @@ def _names(line: Timeline) -> bytes:
     return _packet(piece(12, b"".join(texts + keys)) + number(_FLAGS, 1))
 
 
-def _event(times: Integers, kind: int, tracks: Integers, inner: Rows) -> Rows:
+def _event(line: Timeline, times: Integers, kind: int, tracks: Integers, inner: Rows) -> Rows:
     """Return packets of track events; `inner`: what else the events have."""
     event = Rows(len(times)).same(number(9, kind)).numbers(11, tracks).add(inner)
-    packet = Rows(len(times)).numbers(8, times).same(number(_SEQUENCE, 1) + number(_FLAGS, 2))
+    packet = (
+        Rows(len(times))
+        .numbers(8, times + line.base)
+        .same(number(_SEQUENCE, 1) + number(_FLAGS, 2))
+    )
     return packet.add(event.within(11)).within(_PACKET)
 
 
 def _annotation(name: int, values: Integers) -> Rows:
     """Return a number with a name, as an annotation of each event."""
     return Rows(len(values)).same(number(1, name)).numbers(3, values, 5).within(4)
+
+
+def _host(line: Timeline) -> bytes:
+    """Return the phases of the host, one after the other, with names of their own."""
+    found = []
+    for name, begin, end in line.host:
+        for time, kind in ((begin, BEGIN), (end, END)):
+            event = number(9, kind) + number(11, _HOST)
+            event += piece(23, name) if kind == BEGIN else b""
+            found.append(_packet(number(8, time) + piece(11, event)))
+    return b"".join(found)
 
 
 def _slices(line: Timeline) -> list[bytes]:
@@ -111,9 +129,11 @@ def _slices(line: Timeline) -> list[bytes]:
     name = Rows(len(arrived)).same(number(10, len(line.names.texts) + 1))
     tables = [
         # An arrow has to end after it begins, so not where the wait begins.
-        _event(s.end[arrived], INSTANT, uuid[s.track[arrived]], name.fixed(48, ended_by[arrived])),
-        _event(s.end, END, uuid[s.track], Rows(len(s.end))),
-        _event(s.begin, BEGIN, uuid[s.track], told),
+        _event(
+            line, s.end[arrived], INSTANT, uuid[s.track[arrived]], name.fixed(48, ended_by[arrived])
+        ),
+        _event(line, s.end, END, uuid[s.track], Rows(len(s.end))),
+        _event(line, s.begin, BEGIN, uuid[s.track], told),
     ]
     every = np.arange(len(s.begin))
     row = np.concatenate([arrived, every, every])
@@ -155,7 +175,7 @@ def _puts(line: Timeline) -> bytes:
 
     def packets(records: Integers, inner: Rows) -> bytes:
         at = tracks[trace.track[records]]
-        return _event(trace.time[records], INSTANT, at, inner).table().tobytes()
+        return _event(line, trace.time[records], INSTANT, at, inner).table().tobytes()
 
     arrows = event(receipts.sent).fixed(47, 1 + np.arange(len(receipts.sent)))
     return packets(receipts.sent, arrows) + packets(lonely, event(lonely))
@@ -166,5 +186,5 @@ def _counters(line: Timeline) -> list[bytes]:
     for kind, (time, pe, value) in enumerate((line.under_way, line.waiting)):
         uuid = np.array([_counter_uuid(kind, p) for p in range(line.trace.pes)], np.int64)
         rows = Rows(len(time)).numbers(30, value)
-        found.append(_event(time, COUNTER, uuid[pe], rows).table().tobytes())
+        found.append(_event(line, time, COUNTER, uuid[pe], rows).table().tobytes())
     return found

@@ -18,6 +18,9 @@ CHANNELS = (
 """Names of the channels of cpufree/device/types.hpp."""
 PUTS = {Kind.SIGNAL: "signal", Kind.PACKET: "packets", Kind.PARTIAL: "partial sums"}
 
+KERNEL = "solve: kernel"
+"""The phase of the host in which the kernel runs."""
+
 
 @dataclass
 class Names:
@@ -77,6 +80,24 @@ class Timeline:
     def payload(self) -> Integers:
         """Bytes that went before each signal."""
         return payload_of(self.trace)
+
+    @cached_property
+    def host(self) -> list[tuple[str, int, int]]:
+        """What the host did before and after the kernel: names, begins and ends in ns.
+
+        The kernel begins at `base`, which is added to all times of records where they are shown.
+        """
+        found, now = [], 0
+        for name, seconds in self.trace.facts.get("phases", {}).items():
+            lasts = max(0, round(1e9 * seconds))
+            found.append((name.replace("_", ": ", 1).replace("_", " "), now, now + lasts))
+            now += lasts
+        return found
+
+    @cached_property
+    def base(self) -> int:
+        """When the kernel begins, in ns from the begin of the first phase of the host."""
+        return next((begin for name, begin, _ in self.host if name == KERNEL), 0)
 
     @cached_property
     def names(self) -> Names:

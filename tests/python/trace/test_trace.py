@@ -15,7 +15,7 @@ from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.trace import protobuf
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
-from cpufree.trace.timeline import Timeline
+from cpufree.trace.timeline import KERNEL, Timeline
 
 MATRICES = {
     "poisson1d": lambda: cpufree.generate.generate("poisson1d", n=200),
@@ -176,15 +176,25 @@ def test_events_of_perfetto_are_complete(trace: Trace, tmp_path: Path) -> None:
             kinds[kind] = kinds.get(kind, 0) + 1
             begun.update(v for f, v in content.items() if f == 47 and isinstance(v, int))
             ended.update(v for f, v in content.items() if f == 48 and isinstance(v, int))
-    assert kinds[1] == kinds[2] == len(Timeline(trace).slices.begin)
+    line = Timeline(trace)
+    assert kinds[1] == kinds[2] == len(line.slices.begin) + len(line.host)
     assert ended == begun and len(begun) == len(Timeline(trace).arrows.sent)
+
+
+def test_the_set_up_comes_before_the_kernel(trace: Trace) -> None:
+    line = Timeline(trace)
+    names = [name for name, *_ in line.host]
+    assert names.index("solve: kernel") > 0
+    assert line.base == sum(end - begin for _, begin, end in line.host[: names.index(KERNEL)])
+    assert line.base > 0
 
 
 def test_chrome_gets_slices_and_arrows(trace: Trace, tmp_path: Path) -> None:
     cpufree.trace.save(trace, tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     phases = [event["ph"] for event in events]
-    assert phases.count("X") == len(Timeline(trace).slices.begin)
+    line = Timeline(trace)
+    assert phases.count("X") == len(line.slices.begin) + len(line.host)
     assert phases.count("s") == phases.count("f") == len(Timeline(trace).arrows.sent)
 
 
