@@ -58,6 +58,15 @@ class HangReport:
             lines.append("whether messages were sent is not known: trace the call (trace=True)")
         return "\n".join(lines)
 
+    def save(self, path: str) -> None:
+        """Draw the PEs and who waits for whom, the cycle in red: .png, .svg or .pdf.
+
+        Raises UnsupportedError where Matplotlib is not installed.
+        """
+        from cpufree.trace.picture import save_hang  # a heavy import
+
+        save_hang(edges(self), [block[0] for block in self.cycle], path)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         return {

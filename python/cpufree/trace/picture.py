@@ -13,7 +13,9 @@ from cpufree.trace.compare import per_block
 from cpufree.trace.report import Report
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def save_picture(report: Report, path: str) -> None:
@@ -22,6 +24,43 @@ def save_picture(report: Report, path: str) -> None:
     Raises:
         UnsupportedError: Matplotlib is not installed.
     """
+    figure = new_figure(12, 4)
+    figure.suptitle(f"{report.facts.get('what', 'kernel')}, {report.facts.get('engine', '')}")
+    left, middle, right = figure.subplots(1, 3)
+    _draw_bytes(left, report)
+    _draw_waits(middle, report)
+    _draw_path(right, report)
+    write_figure(figure, path)
+
+
+def save_hang(waiting: npt.NDArray[np.int64], cycle: list[int], path: str) -> None:
+    """Draw how many blocks of each PE (row) wait for each other one; `cycle`: in red.
+
+    Raises:
+        UnsupportedError: Matplotlib is not installed.
+    """
+    figure = new_figure(6, 6)
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), title="who waits for whom")
+    angle = 2 * np.pi * np.arange(len(waiting)) / max(1, len(waiting))
+    places = np.column_stack([np.sin(angle), np.cos(angle)])
+    red = set(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
+    for pe, to in np.argwhere(waiting).tolist():
+        colour = "tab:red" if (pe, to) in red else "tab:gray"
+        bend = {"arrowstyle": "-|>", "color": colour, "connectionstyle": "arc3,rad=0.15"}
+        ends = {"shrinkA": 18, "shrinkB": 18, "lw": 2}
+        axes.annotate("", places[to], places[pe], arrowprops={**bend, **ends})
+        middle = 0.5 * (places[pe] + places[to]) + 0.1 * (places[to] - places[pe])[::-1] * [1, -1]
+        axes.text(*middle, str(waiting[pe, to]), color=colour, ha="center", va="center")
+    for pe, (x, y) in enumerate(places):
+        box = {"boxstyle": "circle", "facecolor": "white", "edgecolor": "black"}
+        axes.text(x, y, f"PE {pe}", ha="center", va="center", bbox=box)
+    write_figure(figure, path)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return a figure; UnsupportedError where Matplotlib is not installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -29,13 +68,13 @@ def save_picture(report: Report, path: str) -> None:
         raise UnsupportedError(
             "a picture needs Matplotlib: pip install matplotlib, or leave out --plot"
         ) from None
-    figure = Figure(figsize=(12, 4), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(f"{report.facts.get('what', 'kernel')}, {report.facts.get('engine', '')}")
-    left, middle, right = figure.subplots(1, 3)
-    _draw_bytes(left, report)
-    _draw_waits(middle, report)
-    _draw_path(right, report)
+    return figure
+
+
+def write_figure(figure: Figure, path: str) -> None:
+    """Write a figure in the format of the name."""
     suffix = os.path.splitext(path)[1].lower().lstrip(".")
     with write_file(path) as file:
         figure.savefig(file, format=suffix, dpi=150)

@@ -147,3 +147,18 @@ def test_blocks_that_wait_for_the_same_are_one_line() -> None:
     blocks = [{**wait(1, 0), "block": k} for k in range(132)]
     found = diagnose([*blocks, wait(0, 1, "finished")])
     assert "132 blocks of PE 1 wait for PE 0: halo arrival, epoch 7, last seen 6" in found.text
+
+
+def test_a_hang_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    diagnose([wait(0, 1), wait(1, 2), wait(2, 0)]).save(str(tmp_path / "hang.svg"))
+    assert "</svg>" in (tmp_path / "hang.svg").read_text()
+
+
+def test_the_message_of_a_traced_hang_has_the_report(faulty: Any) -> None:
+    faulty("ring", case("dropped", "flag", 0, 0, 1, 3))
+    with (
+        cpufree.Solver(A, engine="cpu_threads", pes=3, blocks=1) as solver,
+        pytest.raises(WaitTimeoutError, match="the message is lost"),
+    ):
+        solver.solve(np.ones(A.shape[0]), method="prcg", trace=True, wait_limit=LIMIT)
