@@ -11,6 +11,7 @@ from cpufree.options import VARIABLES, Option
 
 TABLES = {
     **options.TABLES,
+    "trace_report": options.TRACE_REPORT,
     **model_options.TABLES,
     **simulate_options.TABLES,
     "predict": model_options.PREDICT_SOLVE,

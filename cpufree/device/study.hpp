@@ -35,8 +35,6 @@ struct Unstudied {
   static constexpr bool communicates = true;  // with other PEs
   // Since the mark before, the block has spent its time with `phase`.
   CPUFREE_KERNEL_FN static void mark(Phase) {}
-  // A level of multigrid begins; -1: the cycle has ended.
-  CPUFREE_KERNEL_FN static void enter_level(int) {}
 };
 
 // Adds up the time of one block. It is kept by the threads of the block's first warp, which run in

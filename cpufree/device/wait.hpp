@@ -26,12 +26,14 @@ CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite
 
 // Ports that write down what a kernel waits for (trace/traced.hpp). Before and after a wait for
 // what has not come yet: `at` is what came last, a flag or packet in memory of mine. `finds`: it
-// was there before it was asked for. Kernels for other ports have not an instruction of this.
+// was there before it was asked for. `enter_level`: of multigrid. Kernels for other ports have not
+// an instruction of this.
 template <class P>
 concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSite& site) {
   port.wait_begins(site, Epoch{});
   port.wait_ends(at, site, Epoch{});
   port.finds(at, site, Epoch{});
+  port.enter_level(0);
 };
 
 // Waits until `flag` (in my memory) has reached `want`. Called by one thread; the caller orders

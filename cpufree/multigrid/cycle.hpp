@@ -257,7 +257,7 @@ struct Multigrid {
     port.sync_block();  // lanes may share the level's rows, and not those of A
     CPUFREE_ONE_COPY
     for (int l = 0; l <= last; ++l) {
-      port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
       OnLevel level(port, levels[l], cycle, 0);
       if (levels[l].solves ? !level.solve() : !level.smooth_first()) return false;
       if (l < last && !level.restrict_to(levels[l + 1])) return false;
@@ -265,12 +265,12 @@ struct Multigrid {
     CPUFREE_ONE_COPY
     for (int l = last; l >= 0; --l) {
       if (levels[l].solves) continue;
-      port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
       OnLevel level(port, levels[l], cycle, l < last ? 3 : 2);
       if (l < last && !level.prolongate_from(levels[l + 1])) return false;
       if (!level.smooth_again(l > 0)) return false;
     }
-    port.enter_level(-1);
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(-1);
     if (port.lane() == 0) cycles = cycle + 1;
     port.sync_block();
     return true;

@@ -33,6 +33,7 @@ class Traced : public P {
   CPUFREE_KERNEL_FN void mark(Phase phase) {
     if (this->lane() == 0) record(TraceKind::phase, 0, static_cast<std::uint64_t>(phase));
   }
+  // A level of multigrid begins; -1: the cycle has ended.
   CPUFREE_KERNEL_FN void enter_level(int level) {
     if (this->lane() == 0) record(TraceKind::level, 0, static_cast<std::uint64_t>(level));
   }

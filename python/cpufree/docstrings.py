@@ -98,7 +98,7 @@ KINDS = {
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
-    "trace": "bool, str or path, default False",
+    "trace": "bool, str or path, optional",
     "columns": '{"auto", "together", "one by one"}, default "auto"',
 }
 

@@ -440,7 +440,6 @@ TRACE_REPORT = (
     ),
 )
 TABLES = {
-    "trace_report": TRACE_REPORT,
     "program": PROGRAM,
     "solve": SOLVE,
     "stencil": STENCIL,

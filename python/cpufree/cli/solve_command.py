@@ -155,7 +155,7 @@ class SolveWork:
             with ProgressBar(f"  solving to {tolerance:.1e}", share, notes) as progress:
                 result = solver.solve(
                     problem.b, problem.guess, progress=progress, gather=gather,
-                    trace=self.outputs.trace or False, **how,
+                    trace=self.outputs.trace, **how,
                 )  # fmt: skip
             laps.lap("solve")
             if self.given["nullspace"] is not None:

@@ -146,7 +146,7 @@ class StencilWork:
                 self.given["iters"],
                 progress=follow,
                 gather=gather,
-                trace=self.given["trace"] or False,
+                trace=self.given["trace"],
                 **how,
             )
         lines = self._save(result, speaks)

@@ -59,7 +59,7 @@ def solve(
     replace_every: int = 50,
     chebyshev_degree: int = 4,
     columns: Columns = "auto",
-    trace: TraceGiven = False,
+    trace: TraceGiven = None,
 ) -> Result:
     """Solve A x = b, A sparse, symmetric and positive definite, and report on it.
 

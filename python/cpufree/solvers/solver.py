@@ -289,7 +289,7 @@ class Solver:
         chebyshev_degree: int = 4,
         columns: Columns = "auto",
         gather: bool = True,
-        trace: TraceGiven = False,
+        trace: TraceGiven = None,
     ) -> Result:
         """Solve A x = b to ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
 

@@ -46,7 +46,7 @@ class Call:
     columns: int = 1
     way: str = "auto"
     """How several columns are solved, see column_groups."""
-    trace: TraceGiven = False
+    trace: TraceGiven = None
     """Whether the solve is traced, and where to."""
 
     def judging(self) -> Call:

@@ -67,7 +67,7 @@ def jacobi(
     shape: Sequence[int] | None = None,
     dtype: npt.DTypeLike | None = None,
     gather: bool = True,
-    trace: TraceGiven = False,
+    trace: TraceGiven = None,
 ) -> StencilResult:
     """Do Jacobi iterations: each new value is the mean of a point's 4 or 6 neighbours.
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from cpufree.errors import InvalidInputError
 
-TraceGiven: TypeAlias = bool | str | os.PathLike[str]
+TraceGiven: TypeAlias = bool | str | os.PathLike[str] | None
 OPTIONS = {"study": "trace"}
 """Of the compiled core, for a call that is traced."""
 ONE_CLOCK = ("cpu_threads", "cpu_processes")
@@ -18,7 +18,7 @@ SUFFIXES = (".pftrace", ".json", ".csv")
 
 def checked(trace: TraceGiven) -> TraceGiven:
     """Return what was given; InvalidInputError where that can be no trace."""
-    if isinstance(trace, bool):
+    if trace is None or isinstance(trace, bool):
         return trace
     if not isinstance(trace, str | os.PathLike):
         raise InvalidInputError(f"trace is True, or the name of a file, and not {trace!r}")

@@ -19,6 +19,6 @@ def finished(
     """
     one_clock = facts["engine"] in ONE_CLOCK
     found = files.checked(Trace.of_core(raw, {**facts, "one_clock": one_clock}))
-    if speaks and not isinstance(trace, bool):
+    if speaks and trace is not None and not isinstance(trace, bool):
         files.save(found, trace)
     return found

@@ -52,7 +52,9 @@ def save_hang(waiting: npt.NDArray[np.int64], cycle: list[int], path: str) -> No
         ends = {"shrinkA": 18, "shrinkB": 18, "lw": 2}
         axes.annotate("", places[to], places[pe], arrowprops={**bend, **ends})
         middle = 0.5 * (places[pe] + places[to]) + 0.1 * (places[to] - places[pe])[::-1] * [1, -1]
-        axes.text(*middle, str(waiting[pe, to]), color=colour, ha="center", va="center")
+        axes.text(
+            middle[0], middle[1], str(waiting[pe, to]), color=colour, ha="center", va="center"
+        )
     for pe, (x, y) in enumerate(places):
         box = {"boxstyle": "circle", "facecolor": "white", "edgecolor": "black"}
         axes.text(x, y, f"PE {pe}", ha="center", va="center", bbox=box)
