@@ -38,11 +38,13 @@ CPUFREE_KERNEL_FN void each_thin(P& port, const SliceRows& rows, F&& f) {
     f(row, 0);
 }
 
-// Calls f(row, 0, sum) for all of the rows, from the thread to which each_thin gives it; my warp
-// has some (has_rows). S: what the sums are. lane_sum(s): what my lane has of slice s; a warp's
-// slices come in sequence, those of its first turn first.
-template <class S, class P, class F, class L>
-CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, L&& lane_sum) {
+// Calls f(row, read(row), sum) for all of the rows, from the thread to which each_thin gives it; my
+// warp has some (has_rows). What read(row) loads is on its way while sums are made. S: what the
+// sums are. lane_sum(s, next): what my lane has of slice s; a warp's slices come in sequence, those
+// of its first turn first, and `next` comes after s, or is s where that is the last one.
+template <class S, class P, class G, class F, class L>
+CPUFREE_KERNEL_FN void each_turn_reading(P& port, const SliceRows& rows, G&& read, F&& f,
+                                         L&& lane_sum) {
   const int lane = port.lane() % P::warp_width;
   const bool first = (lane & ((1 << rows.thin) - 1)) == 0;
   const std::int32_t step = port.lanes() >> rows.thin;
@@ -56,18 +58,34 @@ CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, L&& lane
   CPUFREE_ONE_COPY
   for (; left > 0; row += step, left -= step) {
     const std::int32_t taken = kSliceRows >> rows.thin;
+    const bool mine = row < rows.end && first;
+    const auto given = read(mine ? row : rows.begin);
     S total = {};
     CPUFREE_ONE_COPY
     for (std::int32_t k = 0; k < taken && k < left; k += of_slice) {
-      const std::int32_t before = rows.end - rows.begin - left + k;  // rows of slices before
-      S sum = lane_sum(rows.start + (before >> (kMostLanesLog2 - rows.lanes_log2)));
+      const auto slice = [&](std::int32_t before) {  // rows of slices before
+        return rows.start + (before >> (kMostLanesLog2 - rows.lanes_log2));
+      };
+      const std::int32_t before = rows.end - rows.begin - left + k;
+      const bool more = k + of_slice < taken && k + of_slice < left;
+      const std::int32_t after = more ? before + of_slice : before - k + step;
+      const bool end = !more && left <= step;
+      S sum = lane_sum(slice(before), slice(end ? before : after));
       for (int half = kSliceRows / 2 / of_slice; half > 0; half /= 2)
         sum += sum_across(port, sum, half);
       if (rows.lanes_log2 > rows.thin) sum = sum_broadcast(port, sum, holder);
       if (place >= k) total = sum;
     }
-    if (row < rows.end && first) f(row, 0, total);
+    if (mine) f(row, given, total);
   }
+}
+// The same of f(row, 0, sum) and lane_sum(s).
+template <class S, class P, class F, class L>
+CPUFREE_KERNEL_FN void each_turn(P& port, const SliceRows& rows, F&& f, L&& lane_sum) {
+  each_turn_reading<S>(
+      port, rows, [](std::int32_t) { return 0; },
+      [&](std::int32_t row, int, const S& sum) { f(row, 0, sum); },
+      [&](std::int32_t s, std::int32_t) { return lane_sum(s); });
 }
 
 }  // namespace cpufree

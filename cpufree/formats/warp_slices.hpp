@@ -127,7 +127,9 @@ struct WarpSlices {
     if constexpr (BulkPort<P>) return multiply_streamed<Format>(port, rows, x, f);
     if constexpr (Format::on_chip) return multiply_on_chip<Format::kinds>(port, rows, x, f);
     if constexpr (!Format::on_chip && Format::shares_rows)
-      return multiply_shared<Format::kinds>(port, rows, x, f);
+      return multiply_shared<Format::kinds>(
+          port, rows, x, [](std::int32_t) { return 0; },
+          [&](std::int32_t row, int, const SumOf<T, X>& sum) { f(row, 0, sum); });
     const int lane = port.lane() % P::warp_width;
     const int warps = port.lanes() / P::warp_width;
     std::int32_t row = rows.begin + port.lane();
@@ -155,6 +157,14 @@ struct WarpSlices {
       row = next;
       s += warps;
     }
+  }
+
+  // The same of f(row, read(row), (A x)(row)) for kernels whose lanes share rows: what read(row)
+  // loads is on its way while the row is summed, as is the next slice's head.
+  template <class Format, class P, class X, class G, class F>
+  CPUFREE_KERNEL_FN void multiply_reading(P& port, const Rows& rows, X&& x, G&& read, F&& f) const {
+    static_assert(Format::shares_rows && !Format::on_chip);
+    multiply_shared<Format::kinds>(port, rows, x, read, f);
   }
 
   // What the slice s holds of its row `lane`, times x: all but its tail.
@@ -286,12 +296,17 @@ struct WarpSlices {
   }
 
   // The rows of a range, which lanes may share, of slices that are where they are.
-  template <SliceKinds kKinds, class P, class X, class F>
-  CPUFREE_KERNEL_FN void multiply_shared(P& port, const Rows& rows, X&& x, F&& f) const {
+  template <SliceKinds kKinds, class P, class X, class G, class F>
+  CPUFREE_KERNEL_FN void multiply_shared(P& port, const Rows& rows, X&& x, G&& read, F&& f) const {
     const int lane = port.lane() % P::warp_width;
     if (!has_rows(port, rows)) return;
-    each_turn<SumOf<T, X>>(port, rows, f, [&](std::int32_t s) {
-      const SliceHead mine = slice[s];
+    bool first = true;
+    SliceHead ahead = {};
+    each_turn_reading<SumOf<T, X>>(port, rows, read, f, [&](std::int32_t s, std::int32_t next) {
+      if (first) ahead = slice[s];
+      first = false;
+      const SliceHead mine = ahead;
+      ahead = slice[next];
       SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       return sum;

@@ -12,21 +12,51 @@ namespace cpufree {
 // left out: flags are compared by >=.
 inline constexpr Epoch kCycleExchanges = 6;
 
-// What happens to a row before a vector of the level is exchanged, and what is exchanged. d: the
-// vector exchanged before.
+// What happens to a row, and what of it is exchanged. `first` and `turn` begin: they follow no
+// product. All others follow r -= A d, d the vector exchanged before.
 enum class CycleStep : std::int32_t {
   first,    // x = first r, of x                    the first of two steps of Chebyshev's iteration
-  again,    // x += first r, of what is added       the same, from an x
+  turn,     // -r, and r = 0
   second,   // x += keep d + add r, of what is added
-  last,     // the same, of x
+  correct,  // x += d + first r, of first r         the first of two more steps, d = P x
+  again,    // x += first r, of what is added       the same where nothing is to be corrected
+  last,     // x += keep d + add r, of x
   alone,    // the same, of nothing
-  left,     // r
-  correct,  // x += s, of s
-  turn      // -r, and r = 0
+  residual  // r
 };
 
-// A level as one thread has it. Steps and products are out of line, one copy of each for all levels
-// (apart.hpp says why).
+struct RowOfLevel {
+  float r, x, d;
+};
+
+// What a step that follows a product does to a row. Without branches: loops over rows vectorise.
+struct StepRule {
+  float keep = 0.0F, add = 0.0F;  // both 0: x stays
+  bool corrects = false, tells_r = false, tells_x = false;
+
+  template <class F>
+  CPUFREE_KERNEL_FN StepRule(const CycleLevel<F>& level, CycleStep step)
+      : corrects(step == CycleStep::correct),
+        tells_r(step == CycleStep::residual),
+        tells_x(step == CycleStep::last) {
+    const bool first = corrects || step == CycleStep::again;
+    if (!first && !tells_r) keep = level.keep;
+    if (!tells_r) add = first ? level.first : level.add;
+  }
+  // r -= ad, and x moves; returns what is exchanged.
+  CPUFREE_KERNEL_FN float apply(const RowOfLevel& row, float ad, float& r, float& x) const {
+    const float left = row.r - ad;
+    const float added = keep * row.d + add * left;
+    const float moved = (corrects ? row.x + row.d : row.x) + added;
+    r = left;
+    x = moved;
+    return tells_r ? left : tells_x ? moved : added;
+  }
+};
+
+// A level as one thread has it. Steps and transfers are out of line, one copy of each for all
+// levels (apart.hpp says why). What a product gives a row is used at once, and exchanged: a pass
+// over the vectors for each product, two for the rest.
 //
 // Exchanges are of the two scratch vectors in turn, six a cycle on a level in the middle:
 //
@@ -41,7 +71,7 @@ enum class CycleStep : std::int32_t {
 // neighbours all await one another (Awaited::everybody), and R and P read no further than the
 // matrix. On level 0 there are five, and the first of a cycle is of the same vector as the last of
 // the cycle before; between them lies an all-reduce of conjugate gradients, proof (i). The last
-// level has two, or three with the same proofs, or four.
+// level has two, or four, with the same proofs.
 template <Port P, class F>
 class OnLevel {
   using Ctx = Context<P, F, LevelSlices>;
@@ -57,19 +87,28 @@ class OnLevel {
   CPUFREE_KERNEL_FN Private<float> r() const { return {level_.args.vectors.r + first_private()}; }
   CPUFREE_KERNEL_FN Private<float> x() const { return {level_.args.vectors.x + first_private()}; }
 
-  // Two steps of Chebyshev's iteration from x = 0. r: the right-hand side, then b - A x.
+  // Two steps of Chebyshev's iteration from x = 0. r: the right-hand side, then b - A x, exchanged.
   CPUFREE_KERNEL_FN bool smooth_first() {
-    return take(CycleStep::first) && subtract_product() && take(CycleStep::second) &&
-           subtract_product();
+    return begin(CycleStep::first) && take(CycleStep::second) && take(CycleStep::residual, true);
   }
-  // Two more from x and r. What is left of r is of no use. `tell`: x is exchanged.
-  CPUFREE_KERNEL_FN bool smooth_again(bool tell) {
-    return take(CycleStep::again) && subtract_product() &&
-           take(tell ? CycleStep::last : CycleStep::alone, tell);
+  // x += P x of the level below, which has been exchanged, and two more steps. What is left of r is
+  // of no use. `tell`: x is exchanged.
+  CPUFREE_KERNEL_FN bool smooth_again(const CycleLevel<F>& below, bool tell) {
+    float* const to = level_.args.vectors.scratch[exchanges_ & 1U];
+    transfer(port_, level_.prolongation[port_.block()], below.args.vectors.scratch[1], to, 0, 0);
+    send_apart(port_, level_, state());
+    ++exchanges_;
+    return take(CycleStep::correct) && take(tell ? CycleStep::last : CycleStep::alone, tell);
+  }
+  // The last level: x, exchanged.
+  CPUFREE_KERNEL_FN bool end() {
+    if (level_.solves)  // the matrix is the inverse
+      return begin(CycleStep::turn) && take(CycleStep::residual, true);
+    return begin(CycleStep::first) && take(CycleStep::second) && take(CycleStep::again) &&
+           take(CycleStep::last, true);
   }
   // r of the level below = R r.
   CPUFREE_KERNEL_FN bool restrict_to(const CycleLevel<F>& below) {
-    if (!take(CycleStep::left, true)) return false;
     const TransferShare<F>& by = level_.restriction[port_.block()];
     const float* const from = level_.args.vectors.scratch[(exchanges_ - 1) & 1U];
     if (level_.gathering.all != nullptr) return gather(by, below, from);
@@ -77,17 +116,6 @@ class OnLevel {
     transfer(port_, by, from, below.args.vectors.r + rows.first_private, rows.interior_shift,
              rows.boundary_shift);
     return true;
-  }
-  // x += P x of the level below, which has been exchanged; r = b - A x.
-  CPUFREE_KERNEL_FN bool prolongate_from(const CycleLevel<F>& below) {
-    const Share& rows = level_.args.shares[port_.block()];
-    transfer(port_, level_.prolongation[port_.block()], below.args.vectors.scratch[1],
-             level_.args.vectors.s + first_private(), rows.interior_shift, rows.boundary_shift);
-    return take(CycleStep::correct) && subtract_product();
-  }
-  // x = the inverse times r, exchanged.
-  CPUFREE_KERNEL_FN bool solve() {
-    return take(CycleStep::turn) && subtract_product() && take(CycleStep::left, true);
   }
 
  private:
@@ -106,6 +134,23 @@ class OnLevel {
     return block_vectors(level.args, level.args.shares[port.block()], nullptr);
   }
 
+  CPUFREE_KERNEL_FN bool begin(CycleStep step) {
+    begin_apart(port_, level_, state(), step);
+    ++exchanges_;
+    return true;
+  }
+  CPUFREE_COLD_FN static void begin_apart(P port, const CycleLevel<F>& level,
+                                          typename Ctx::State state, CycleStep step) {
+    const V v = vectors_of(port, level);
+    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
+    c.exchange_scratch([&](Row i, int) {
+      const float r = v.r[i];
+      if (step == CycleStep::first) return v.x[i] = level.first * r;
+      v.r[i] = 0.0F;
+      return -r;
+    });
+  }
+
   // `waits`: until what my block reads of the others has come.
   CPUFREE_KERNEL_FN bool take(CycleStep step, bool waits = false) {
     const bool here = take_apart(port_, level_, state(), step, waits);
@@ -117,49 +162,23 @@ class OnLevel {
     const V v = vectors_of(port, level);
     Ctx c(port, level.args, level.args.shares[port.block()], v, state);
     const auto d = v.scratch[(state.scratch - 1) & 1U];
-    const auto value = [&](Row i, int) { return value_of(level, v, step, d, i); };
-    if (step == CycleStep::alone) {
-      c.rows(value);
-      return true;
-    }
-    const auto sent = c.exchange_scratch(value);
-    return !waits || c.await(sent);
-  }
-  CPUFREE_KERNEL_FN static float value_of(const CycleLevel<F>& level, const V& v, CycleStep step,
-                                          const Ghosted<float>& d, Row i) {
-    const float r = v.r[i];
-    switch (step) {
-      case CycleStep::first:
-        return v.x[i] = level.first * r;
-      case CycleStep::left:
-        return r;
-      case CycleStep::turn:
-        v.r[i] = 0.0F;
-        return -r;
-      case CycleStep::correct:
-        v.x[i] += v.s[i];
-        return v.s[i];
-      default:
-        break;
-    }
-    const float added =
-        step == CycleStep::again ? level.first * r : level.keep * d[i] + level.add * r;
-    const float x = v.x[i] + added;
-    v.x[i] = x;
-    return step == CycleStep::last ? x : added;
+    // Copies: what is read through a reference is read anew for every row.
+    const auto read = [r = v.r, x = v.x, d](Row i) { return RowOfLevel{r[i], x[i], d[i]}; };
+    const auto next = [r = v.r, x = v.x, rule = StepRule(level, step)](Row i, const RowOfLevel& row,
+                                                                       float ad) {
+      return rule.apply(row, ad, r[i], x[i]);
+    };
+    return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone) &&
+           (!waits || c.await(d));
   }
 
-  // r -= A d, d the vector that has just been exchanged.
-  CPUFREE_KERNEL_FN bool subtract_product() { return subtract_apart(port_, level_, state()); }
-  CPUFREE_COLD_FN static bool subtract_apart(P port, const CycleLevel<F>& level,
-                                             typename Ctx::State state) {
+  // Row i of scratch is in place: that is told.
+  CPUFREE_COLD_FN static void send_apart(P port, const CycleLevel<F>& level,
+                                         typename Ctx::State state) {
     const V v = vectors_of(port, level);
-    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
-    const Private<float> r = v.r;
-    return c.multiply(v.scratch[(state.scratch - 1) & 1U],
-                      [&](Row i, int, float ad) { r[i] -= ad; });
+    Ctx(port, level.args, level.args.shares[port.block()], v, state).exchange_written_scratch();
   }
-  // to = what one transfer makes of `from`. Row i of the interior is at to[i - interior_shift].
+  // to = what R or P makes of `from`. Row i of the interior is at to[i - interior_shift].
   CPUFREE_COLD_FN static void transfer(P port, const TransferShare<F>& by, const float* from,
                                        float* to, std::int32_t interior_shift,
                                        std::int32_t boundary_shift) {
@@ -256,19 +275,18 @@ struct Multigrid {
     }
     port.sync_block();  // lanes may share the level's rows, and not those of A
     CPUFREE_ONE_COPY
-    for (int l = 0; l <= last; ++l) {
+    for (int l = 0; l < last; ++l) {
       if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
       OnLevel level(port, levels[l], cycle, 0);
-      if (levels[l].solves ? !level.solve() : !level.smooth_first()) return false;
-      if (l < last && !level.restrict_to(levels[l + 1])) return false;
+      if (!level.smooth_first() || !level.restrict_to(levels[l + 1])) return false;
     }
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(last);
+    if (!OnLevel(port, levels[last], cycle, 0).end()) return false;
     CPUFREE_ONE_COPY
-    for (int l = last; l >= 0; --l) {
-      if (levels[l].solves) continue;
+    for (int l = last - 1; l >= 0; --l) {
       if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
-      OnLevel level(port, levels[l], cycle, l < last ? 3 : 2);
-      if (l < last && !level.prolongate_from(levels[l + 1])) return false;
-      if (!level.smooth_again(l > 0)) return false;
+      OnLevel level(port, levels[l], cycle, 3);
+      if (!level.smooth_again(levels[l + 1], l > 0)) return false;
     }
     if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(-1);
     if (port.lane() == 0) cycles = cycle + 1;

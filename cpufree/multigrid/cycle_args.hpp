@@ -29,7 +29,7 @@ struct CycleGather {
 };
 
 // One level of one PE, of matrices F in single precision: its scaled matrix, or the inverse of that
-// on the last level, if it has one. Of the vectors there are r, x, s and the two scratch vectors;
+// on the last level, if it has one. Of the vectors there are r, x and the two scratch vectors;
 // of level 0 private numbers are those of A. Halos are stores.
 template <class F>
 struct CycleLevel {

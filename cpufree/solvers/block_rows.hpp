@@ -128,10 +128,10 @@ class BlockRows {
   CPUFREE_KERNEL_FN void parts_backwards(F&& f) {
     if constexpr (one_copy) {
       CPUFREE_ONE_COPY
-      for (int k = 0; k < 2; ++k) f(k == 0 ? interior() : boundary());
+      for (int k = 0; k < 2; ++k) f(k == 0 ? interior() : boundary(), k != 0);
     } else {
-      f(interior());
-      f(boundary());
+      f(interior(), std::false_type());
+      f(boundary(), std::true_type());
     }
   }
 

@@ -172,7 +172,7 @@ class StudiedContext : public Context<P, M, Format> {
     const bool packets = v.halo != nullptr && !collects;
     const auto any = as(StudiedOperand<P, T>{this->packet_operand(v)});
     bool here = true;
-    this->parts_backwards([&](const Part& part) {
+    this->parts_backwards([&](const Part& part, auto) {
       if (part.boundary && packets) return;
       if (part.boundary && collects)
         this->collect(v, [&](std::int32_t packet) { return within(packet); });

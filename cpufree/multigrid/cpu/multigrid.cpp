@@ -217,7 +217,6 @@ CycleLevel<typename CpuMultigrid<T>::Single> CpuMultigrid<T>::arguments(Level& l
   CycleLevel<Single> made;
   made.args.vectors.r = part.vectors[0].data();
   made.args.vectors.x = part.vectors[1].data();
-  made.args.vectors.s = part.vectors[2].data();
   for (int k = 0; k < 2; ++k) made.args.vectors.scratch[k] = heap.scratch[k].at(base);
   made.args.shares = part.views.data();
   made.args.rows = part.local.rows();

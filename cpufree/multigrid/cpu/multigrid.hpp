@@ -49,7 +49,7 @@ class CpuMultigrid {
     std::vector<CpuShare<float>> shares, restriction, prolongation;
     std::vector<BlockShare<Single>> views;
     std::vector<TransferShare<Single>> restrict_views, prolongate_views;
-    std::array<Array<float>, 3> vectors;  // r, x, s
+    std::array<Array<float>, 2> vectors;  // r, x
     // If the next level is gathered: the rows there that the PE restricts to.
     std::vector<std::int32_t> gathers;
     Array<float> gathered;  // of these

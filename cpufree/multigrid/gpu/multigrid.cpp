@@ -178,7 +178,6 @@ CycleLevel<WarpSlices<float>> GpuMultigrid<T>::arguments(std::size_t l, std::siz
   CycleLevel<Single> made;
   made.args.vectors.r = part.vectors[0].data();
   made.args.vectors.x = part.vectors[1].data();
-  made.args.vectors.s = part.vectors[2].data();
   for (int i = 0; i < 2; ++i) made.args.vectors.scratch[i] = heap.scratch[i].at(base);
   made.args.shares = part.shares.data();
   made.args.rows = part.rows;

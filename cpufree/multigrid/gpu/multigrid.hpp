@@ -40,7 +40,7 @@ class GpuMultigrid {
   // One PE's part of a level.
   struct Part {
     std::int32_t rows = 0, interior = 0;
-    std::array<Array<float>, 3> vectors;  // r, x, s
+    std::array<Array<float>, 2> vectors;  // r, x
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
     Array<std::int32_t> partners;
