@@ -178,7 +178,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
     "__init__": {"generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil", "compiler", "triggered"},
+    | {"stencil", "compiler", "trace", "triggered"},
 }
 # How much host code of the extension may see the port of kernels, the most costly header there is
 # (tools/check_build.py counts what else makes a build long).
