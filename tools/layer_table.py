@@ -14,32 +14,34 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "problem": set(),
     "reference": {"problem"},
     "device": set(),
+    "trace": {"device"},
     "gpu": set(),
     "formats": {"device", "problem"},
     "engines": {"device", "gpu"},
     "distributed": {"problem"},
-    "launch": {"device", "distributed"},
-    "launch/cpu": {"distributed", "engines", "launch"},
+    "launch": {"device", "distributed", "trace"},
+    "launch/cpu": {"distributed", "engines", "launch", "trace"},
     "launch/gpu": {"device", "distributed", "engines", "gpu", "launch"},
     # Features, each with the parts of the host and of the engines.
-    "solvers": {"formats", "device", "problem"},
+    "solvers": {"formats", "device", "problem", "trace"},
     "solvers/host": {"device", "distributed", "formats", "launch", "multigrid", "plugins/gpu"}
-    | {"problem", "solvers", "solvers/cpu/system.hpp", "solvers/gpu/share_layout.hpp"},
+    | {"problem", "solvers", "trace", "solvers/cpu/system.hpp", "solvers/gpu/share_layout.hpp"},
     "solvers/cpu": {"device", "distributed", "engines", "formats", "launch/cpu", "multigrid"}
     | {"launch", "multigrid/cpu", "plugins/cpu", "problem", "solvers", "solvers/host"},
     "solvers/gpu": {"device", "distributed", "engines", "formats", "gpu", "launch/gpu", "multigrid"}
-    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "launch"},
+    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "launch", "trace"},
     "multigrid": {"formats", "device", "problem", "solvers"},
     "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
     "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
     | {"solvers/host"},
     "multigrid/gpu": {"gpu", "multigrid", "multigrid/host", "problem", "solvers/gpu"}
     | {"solvers/host"},
-    "stencils": {"device", "problem"},
+    "stencils": {"device", "problem", "trace"},
     "stencils/cpu": {"stencils", "stencils/host", "launch/cpu", "plugins/cpu"},
     "stencils/gpu": {"device", "gpu", "stencils", "stencils/host", "engines", "launch/gpu"}
     | {"launch"},
     "stencils/host": {
+        "trace",
         "device",
         "problem",
         "reference",
@@ -149,8 +151,8 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     # Where NVSHMEM's library lies.
     "engines.nvshmem": {"distributed", "engines"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem"},
-    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model"},
+    | {"engines.nvshmem", "trace"},
+    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model", "trace"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
@@ -170,7 +172,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_mpi_messages": set(),
     "amg": {"solvers"},
     "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil", "compiler", "triggered"},
+    | {"stencil", "compiler", "trace", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}

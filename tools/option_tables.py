@@ -12,6 +12,7 @@ from cpufree.options import VARIABLES, Option
 TABLES = {
     **options.TABLES,
     **stencil_options.TABLES,
+    "trace_report": options.TRACE_REPORT,
     **model_options.TABLES,
     **simulate_options.TABLES,
     "predict": model_options.PREDICT_SOLVE,

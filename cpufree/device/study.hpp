@@ -16,7 +16,8 @@ enum class Study : std::int32_t {
   none,
   split,       // the whole kernel, and the time of its phases
   no_compute,  // all exchanges and reductions, and of loops over rows what these need
-  no_comm      // all loops; nothing is sent to other PEs, and nothing awaited from them
+  no_comm,     // all loops; nothing is sent to other PEs, and nothing awaited from them
+  trace        // the whole kernel, and a record of what it does (trace/traced.hpp)
 };
 
 // What a block spends its time with. `vector` is all that is nothing else.

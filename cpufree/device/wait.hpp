@@ -24,20 +24,75 @@ CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite
   port.give_up(wait, record);
 }
 
+// Ports that write down what a kernel waits for (trace/traced.hpp). Before and after a wait for
+// what has not come yet: `at` is what came last, a flag or packet in memory of mine. `finds`: it
+// was there before it was asked for. `enter_level`: of multigrid. Kernels for other ports have not
+// an instruction of this.
+template <class P>
+concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSite& site) {
+  port.wait_begins(site, Epoch{});
+  port.wait_ends(at, site, Epoch{});
+  port.finds(at, site, Epoch{});
+  port.enter_level(0);
+};
+
 // Waits until `flag` (in my memory) has reached `want`. Called by one thread; the caller orders
 // later reads with `acquire`. False: the bound is over or another PE gave up; leave the kernel.
 template <Port P>
 CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
   Epoch seen = port.get_flag(flag);
-  if (reached(seen, want)) return true;
+  if (reached(seen, want)) {
+    if constexpr (TracingPort<P>) port.finds(flag, site, seen);
+    return true;
+  }
+  if constexpr (TracingPort<P>) port.wait_begins(site, want);
   auto wait = port.start_wait();
   while (port.keep_waiting(wait)) {
     seen = port.get_flag(flag);
-    if (reached(seen, want)) return true;
+    if (reached(seen, want)) {
+      if constexpr (TracingPort<P>) port.wait_ends(flag, site, seen);
+      return true;
+    }
   }
   file_wait(port, wait, site, want, seen);
   return false;
 }
+
+// Tells a port that traces of a wait for packets, of which the last to come counts: lacks(k) says
+// whether packet k is still missing. For other ports it is nothing.
+template <class P, class A, class S, class L>
+class PacketTrace {
+ public:
+  CPUFREE_KERNEL_FN PacketTrace(P& port, A& at, S& site, Epoch want, L&& lacks)
+      : port_(port), at_(at), site_(site), want_(want), lacks_(lacks) {}
+
+  template <int N>
+  CPUFREE_KERNEL_FN void begin() {
+    look<N>();
+    if constexpr (TracingPort<P>)
+      if (last_ >= 0) port_.wait_begins(site_(last_), want_);
+  }
+  // After a look that has not found all.
+  template <int N>
+  CPUFREE_KERNEL_FN void look() {
+    if constexpr (TracingPort<P>)
+      for (int k = 0; k < N; ++k)
+        if (lacks_(k)) last_ = k;
+  }
+  CPUFREE_KERNEL_FN bool end() {
+    if constexpr (TracingPort<P>)
+      if (last_ >= 0) port_.wait_ends(at_(last_), site_(last_), want_);
+    return true;
+  }
+
+ private:
+  P& port_;
+  A& at_;
+  S& site_;
+  Epoch want_;
+  L lacks_;
+  int last_ = -1;
+};
 
 // `wait_packets`; `join(bool)` decides for those who wait together.
 template <int N, Port P, class A, class S, class J>
@@ -53,9 +108,14 @@ CPUFREE_KERNEL_FN bool wait_packets_joined(P& port, A&& at, int count, Epoch wan
     return here;
   };
   if (join(look())) return true;
+  PacketTrace traced(port, at, site, want,
+                     [&](int k) { return k < count && k < N && !arrived(out[k].tag, want); });
+  traced.template begin<N>();
   auto wait = port.start_wait();
-  while (join(port.keep_waiting(wait)))
-    if (join(look())) return true;
+  while (join(port.keep_waiting(wait))) {
+    if (join(look())) return traced.end();
+    traced.template look<N>();
+  }
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -97,9 +157,14 @@ CPUFREE_KERNEL_FN bool wait_some_together(P& port, A&& at, B&& awaited, Epoch wa
     return port.warp_all(here);
   };
   if (look()) return true;
+  PacketTrace traced(port, at, site, want,
+                     [&](int k) { return awaited(k) && !arrived(out[k], want); });
+  traced.template begin<N>();
   auto wait = port.start_wait();
-  while (port.warp_all(port.keep_waiting(wait)))
-    if (look()) return true;
+  while (port.warp_all(port.keep_waiting(wait))) {
+    if (look()) return traced.end();
+    traced.template look<N>();
+  }
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -119,9 +184,16 @@ CPUFREE_KERNEL_FN bool wait_flags_together(P& port, const Flag* flag, bool mine,
     return port.warp_all(!mine || reached(seen, want));
   };
   if (look()) return true;
+  const bool late = mine && !reached(seen, want);
+  if constexpr (TracingPort<P>)
+    if (late) port.wait_begins(site, want);
   auto wait = port.start_wait();
   while (port.warp_all(port.keep_waiting(wait)))
-    if (look()) return true;
+    if (look()) {
+      if constexpr (TracingPort<P>)
+        if (late) port.wait_ends(flag, site, seen);
+      return true;
+    }
   if (mine && !reached(seen, want)) file_wait(port, wait, site, want, seen);
   return false;
 }

@@ -15,7 +15,8 @@ constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::c
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},
-                                                      {"no-comm", Study::no_comm}};
+                                                      {"no-comm", Study::no_comm},
+                                                      {"trace", Study::trace}};
 
 }  // namespace
 

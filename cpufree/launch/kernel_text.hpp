@@ -24,6 +24,8 @@ inline const char* name_of(Study study) {
       return "Study::no_compute";
     case Study::no_comm:
       return "Study::no_comm";
+    case Study::trace:
+      return "Study::trace";
   }
   throw InvalidInput("unknown study");
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/types.hpp"
 #include "cpufree/distributed/team.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -24,6 +26,8 @@ class WaitTimeout : public EngineError {
  public:
   explicit WaitTimeout(std::vector<BlockReport> blocks);
   const std::vector<BlockReport>& blocks() const { return blocks_; }
+  // Of the PEs of this process, where they were traced.
+  std::shared_ptr<TraceReport> trace = nullptr;
 
  private:
   std::vector<BlockReport> blocks_;

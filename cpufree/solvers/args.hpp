@@ -10,6 +10,7 @@
 #include "cpufree/formats/slice_ring.hpp"
 #include "cpufree/problem/destination.hpp"
 #include "cpufree/solvers/method.hpp"
+#include "cpufree/trace/record.hpp"
 
 namespace cpufree {
 
@@ -182,9 +183,10 @@ struct SolveArgs {
   // and where the ghosts of each PE begin in its vectors, if destinations are counted from there.
   Flag* flags = nullptr;
   const std::int32_t* first_ghost = nullptr;
-  Outcome* outcome = nullptr;  // of each column, written by PE 0
-  double* history = nullptr;   // PE 0: of each column history_capacity squares of norms
-  Split* splits = nullptr;     // one per block; of a study of the times
+  Outcome* outcome = nullptr;         // of each column, written by PE 0
+  double* history = nullptr;          // PE 0: of each column history_capacity squares of norms
+  Split* splits = nullptr;            // one per block; of a study of the times
+  const TraceRing* traces = nullptr;  // one per block; of a solve that is traced
 };
 
 // What a kernel reports is of the column whose residual is largest relative to its right-hand side:

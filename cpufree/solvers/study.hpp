@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cpufree/solvers/kernel.hpp"
+#include "cpufree/trace/traced.hpp"
 
 namespace cpufree {
 
@@ -203,12 +204,19 @@ class StudiedContext : public Context<P, M, Format> {
 template <Study S, template <class, class> class Algorithm, class M, class Format = AnySlices,
           Port P, class Matrix>
 CPUFREE_KERNEL_FN void study_kernel(P& port, const SolveArgs<Matrix>& args) {
-  typename P::template Held<Stopwatch> watch = port.hold(Stopwatch(port.ticks(), port.now()));
-  Studied<P, S> studied(port, watch);
-  solve_in<Algorithm, M, StudiedContext<Studied<P, S>, Matrix, Format>>(studied, args);
-  if constexpr (S == Study::split) {
-    studied.mark(Phase::vector);
-    if (port.lane() == 0) args.splits[port.block()] = watch.split(port.now());
+  if constexpr (S == Study::trace) {
+    run_traced(port, args.traces, [&](auto& traced) {
+      solve_in<Algorithm, M, StudiedContext<Traced<P>, Matrix, Format>>(traced, args);
+      traced.mark(Phase::vector);
+    });
+  } else {
+    typename P::template Held<Stopwatch> watch = port.hold(Stopwatch(port.ticks(), port.now()));
+    Studied<P, S> studied(port, watch);
+    solve_in<Algorithm, M, StudiedContext<Studied<P, S>, Matrix, Format>>(studied, args);
+    if constexpr (S == Study::split) {
+      studied.mark(Phase::vector);
+      if (port.lane() == 0) args.splits[port.block()] = watch.split(port.now());
+    }
   }
 }
 

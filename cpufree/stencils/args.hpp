@@ -5,6 +5,7 @@
 
 #include "cpufree/device/types.hpp"
 #include "cpufree/problem/tile_shape.hpp"
+#include "cpufree/trace/record.hpp"
 
 namespace cpufree {
 
@@ -106,6 +107,7 @@ struct JacobiArgs {
   Packet* slots = nullptr;    // of the all-reduce
   double* updates = nullptr;  // one per thread of the PE: its largest update when last measured
   StencilOutcome* outcome = nullptr;  // written by block 0 of PE 0
+  const TraceRing* traces = nullptr;  // one per block; of a run that is traced
 };
 
 }  // namespace cpufree

@@ -5,6 +5,7 @@
     with cpufree.Solver(A) as solver: ...  # set up once, solve often
     result = cpufree.stencil.jacobi(u0, 1000)  # iterations on a grid
     @cpufree.program                # NumPy-style updates of grids, compiled to one kernel
+    cpufree.solve(A, b, trace="out.pftrace")  # what each block sends and waits for
     with cpufree.triggered.Domain(pes=2) as domain: ...  # puts that running kernels fire
 
 Names are loaded when first used: importing the package is quick and needs no GPU.
@@ -16,7 +17,7 @@ TYPE_CHECKING = False  # without `typing`: a command is to answer Ctrl-C as soon
 if TYPE_CHECKING:
     from typing import Any
 
-    from cpufree import amg, errors, generate, stencil, triggered
+    from cpufree import amg, errors, generate, stencil, trace, triggered
     from cpufree.compiler.decorated import program
     from cpufree.errors import (
         CpufreeError,
@@ -72,6 +73,7 @@ __all__ = [
     "save_vector",
     "solve",
     "stencil",
+    "trace",
     "triggered",
 ]
 
@@ -81,6 +83,7 @@ _HOMES = {
     "errors": "",
     "generate": "",
     "stencil": "",
+    "trace": "",
     "triggered": "",
     "Solver": "solvers.solver",
     "solve": "solvers.once",

@@ -71,6 +71,7 @@ class Outcome(TypedDict):
     laps: dict[str, float]  # seconds of the parts of a solve, in order
     disturbances: int  # on CPU threads: how often others had taken a thread's core
     split: dict[str, float] | None  # seconds of phases, with the option study "split"
+    trace: dict[str, Any] | None  # tracks, records, bytes, starts; with the option study "trace"
     reductions: int
     exchanges: int
     pes: int

@@ -31,7 +31,7 @@ _LIMIT = 600.0  # seconds that a compiler may take
 # What the headers of kernels are in (CMakeLists.txt installs these).
 ROOMS = (
     *("base", "device", "problem", "formats", "solvers", "multigrid", "stencils", "programs"),
-    *("engines/cpu_threads", "distributed", "launch", "plugins"),
+    *("trace", "engines/cpu_threads", "distributed", "launch", "plugins"),
 )
 
 

@@ -98,6 +98,7 @@ KINDS = {
     "dtype": "float32 or float64, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
+    "trace": "bool, str or path, optional",
     "columns": '{"auto", "together", "one by one"}, default "auto"',
 }
 
@@ -152,6 +153,9 @@ MEANINGS = {
         once for all of them, each with its own steps, stopping test and reason to end, all with
         one time_limit; or one by one, each with a time_limit of its own. Auto is together where
         that pays; `Result.why` tells.""",
+    "trace": """True, or the name of a file (.pftrace, .json, .csv) that is written: what each block
+        sends, computes and waits for is recorded (`Result.trace`). Results have the same bits; of
+        one right-hand side.""",
     "partition_cache": """Folder in which partitions that METIS finds are kept and looked for, by
         the pattern of A; several processes may share it. A damaged file is made anew, and told.
         Default: none are kept.""",

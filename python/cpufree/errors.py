@@ -120,12 +120,22 @@ class WaitTimeoutError(EngineError):
     """A wait between PEs passed its limit; every PE has left its kernel.
 
     `waits` lists who waited for whom: dicts with keys pe, block, channel, waits_for_pe,
-    waits_for_block, epoch (waited for), seen (the epoch last seen), seconds.
+    waits_for_block, epoch (waited for), seen (the epoch last seen), seconds. `blocks` has all
+    blocks, with the key state ("expired" and "aborted" waited); `raw_trace` what they did, where
+    the call was traced. cpufree.trace.diagnose_error says what they mean.
     """
 
-    def __init__(self, message: str, waits: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        waits: list[dict[str, Any]] | None = None,
+        blocks: list[dict[str, Any]] | None = None,
+        raw_trace: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.waits: list[dict[str, Any]] = [] if waits is None else waits
+        self.blocks: list[dict[str, Any]] = [] if blocks is None else blocks
+        self.raw_trace = raw_trace
 
 
 class WrongResultError(EngineError):

@@ -189,6 +189,13 @@ PLOT = Option(
     "Convergence plot: .png, .svg or .pdf.", "convergence plot (`.png`, `.svg`, `.pdf`)",
     form="FILE", metavar="FILE",
 )  # fmt: skip
+TRACE = Option(
+    "trace", "file", None,
+    "Record what each block does: .pftrace (ui.perfetto.dev), .json or .csv.",
+    "what each block sends, computes and waits for, as a [time line](trace.md) (`.pftrace`, "
+    "`.json`, `.csv`)",
+    form="FILE", metavar="FILE",
+)  # fmt: skip
 INPUT = Option(
     "input", "choice", "auto",
     "In several processes: each reads or makes the whole matrix, or its own rows (of a .cpufree "
@@ -231,7 +238,7 @@ SOLVE = (
     *(INPUT, WAIT_LIMIT),
     OUT,
     replace(JSON, meaning="the report with the residual history as JSON; `-` is stdout"),
-    *(PLOT, CHECK, TIMINGS, QUIET),
+    *(PLOT, TRACE, CHECK, TIMINGS, QUIET),
 )
 
 # Of info.
@@ -335,6 +342,18 @@ PROGRAM = (
     ),
     TIMINGS,
 )  # fmt: skip
+
+# Of trace report.
+TRACE_REPORT = (
+    replace(
+        JSON, help="The report as JSON; - is stdout.", meaning="the report as JSON; `-` is stdout"
+    ),
+    replace(
+        PLOT,
+        help="Picture of the report: .png, .svg or .pdf.",
+        meaning="picture of the report (`.png`, `.svg`, `.pdf`)",
+    ),
+)
 TABLES = {"program": PROGRAM, "solve": SOLVE, "info": INFO, "convert": CONVERT}
 
 CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3")

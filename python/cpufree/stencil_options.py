@@ -16,6 +16,7 @@ from cpufree.options import (
     PRECISION,
     QUIET,
     TIME_LIMIT,
+    TRACE,
     WAIT_LIMIT,
 )
 
@@ -101,6 +102,6 @@ STENCIL = (
         meaning="picture of the values, of a grid in three dimensions the middle plane "
         "(`.png`, `.svg`, `.pdf`)",
     ),
-    *(JSON, QUIET),
+    *(TRACE, JSON, QUIET),
 )
 TABLES = {"stencil": STENCIL}

@@ -15,6 +15,7 @@
 #include "cpufree/bindings/core/simulate.hpp"
 #include "cpufree/bindings/core/stencil.hpp"
 #include "cpufree/bindings/core/system.hpp"
+#include "cpufree/bindings/core/system_report.hpp"
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/solvers/host/system.hpp"
 
@@ -23,12 +24,29 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-// The waits of blocks that gave up.
-nb::list list_of(const std::vector<BlockReport>& blocks) {
+const char* name_of(BlockState state) {
+  switch (state) {
+    case BlockState::absent:
+      return "absent";
+    case BlockState::running:
+      return "running";
+    case BlockState::finished:
+      return "finished";
+    case BlockState::expired:
+      return "expired";
+    case BlockState::aborted:
+      return "aborted";
+  }
+  return "unknown";
+}
+
+// The waits of blocks that gave up; or all blocks, with what they did.
+nb::list list_of(const std::vector<BlockReport>& blocks, bool all) {
   nb::list waits;
   for (const BlockReport& b : blocks) {
-    if (!b.record.waited()) continue;
+    if (!all && !b.record.waited()) continue;
     nb::dict wait;
+    if (all) wait["state"] = name_of(b.record.state);
     wait["pe"] = b.pe;
     wait["block"] = b.block;
     wait["channel"] = channel_name(b.record.channel);
@@ -46,7 +64,9 @@ void translate(const std::exception_ptr& error, void*) {
   try {
     std::rethrow_exception(error);
   } catch (const WaitTimeout& e) {
-    raise("WaitTimeoutError", nb::make_tuple(e.what(), list_of(e.blocks())));
+    raise("WaitTimeoutError",
+          nb::make_tuple(e.what(), list_of(e.blocks(), false), list_of(e.blocks(), true),
+                         dict_of_trace(e.trace.get())));
   } catch (...) {
     translate_error(error, nullptr);
   }

@@ -109,7 +109,8 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
 
 SolveSpec spec_of(const nb::dict& options) {
   require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
-                          "replace_every", "chebyshev_degree", "study", "gather"});
+                          "replace_every", "chebyshev_degree", "study", "trace_events",
+                          "trace_kinds", "gather"});
   SolveSpec spec;
   spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
   spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
@@ -122,6 +123,8 @@ SolveSpec spec_of(const nb::dict& options) {
   spec.chebyshev_degree = option(options, "chebyshev_degree", spec.chebyshev_degree);
   spec.gather = option(options, "gather", spec.gather);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
+  spec.trace_kinds = option(options, "trace_kinds", spec.trace_kinds);
+  spec.trace_events = option(options, "trace_events", spec.trace_events);
   return spec;
 }
 

@@ -47,6 +47,25 @@ nb::dict dict_of(const Laps& laps) {
 
 }  // namespace
 
+nb::object dict_of_trace(const TraceReport* trace) {
+  if (trace == nullptr) return nb::none();
+  std::vector<std::uint64_t> tracks, records;
+  for (const TraceTrack& t : trace->tracks)
+    for (const std::uint64_t word :
+         {std::uint64_t(t.pe), std::uint64_t(t.block), std::uint64_t(t.thread), t.written, t.kept})
+      tracks.push_back(word);
+  for (const TraceRecord& record : trace->records) {
+    records.push_back(record.head);
+    records.push_back(record.body);
+  }
+  nb::dict d;
+  d["tracks"] = to_numpy(std::move(tracks));
+  d["records"] = to_numpy(std::move(records));
+  d["bytes"] = to_numpy(std::vector(trace->bytes));
+  d["starts"] = to_numpy(std::vector(trace->starts));
+  return d;
+}
+
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;
   nb::dict d;
@@ -66,6 +85,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   d["laps"] = dict_of(result.laps);
   d["disturbances"] = result.disturbances;
   d["split"] = dict_of(result.split);
+  d["trace"] = dict_of_trace(result.trace ? &*result.trace : nullptr);
   d["reductions"] = o.reductions;
   d["exchanges"] = o.exchanges;
   d["pes"] = plan.pes.size();

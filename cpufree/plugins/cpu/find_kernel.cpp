@@ -55,6 +55,9 @@ CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
     if constexpr (sizeof(T) == sizeof(double))
       if (spec.study != Study::none) find = built.study;
   }
+  if (spec.study == Study::trace) {
+    find = nullptr;
+  }
   if (const CpuKernel<T, K> found = find == nullptr ? nullptr : find(spec)) return found;
   return reinterpret_cast<CpuKernel<T, K>>(
       compiled(cpu_solver_source(spec, type_name<T>(), K, nodes), built.flags.level,
@@ -64,9 +67,10 @@ CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
 template <class T>
 CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study study) {
   const CpuKernels built = built_in();
-  if (auto* const find = built.of<T>().stencil) return find(grid, source, study);
+  auto* const find = built.of<T>().stencil;
+  if (find != nullptr && study != Study::trace) return find(grid, source, study);
   if (study == Study::split) study = Study::none;
-  source = source && study == Study::none;
+  source = source && !(study == Study::no_compute || study == Study::no_comm);
   return reinterpret_cast<CpuStencilKernel<T>>(
       compiled(cpu_stencil_source(grid, source, study, type_name<T>()), built.flags.level,
                built.flags.stencils));

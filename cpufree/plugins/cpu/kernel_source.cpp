@@ -63,11 +63,14 @@ CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
   const std::string dims = std::to_string(grid.dims);
   CpuKernelText made;
   made.name = "jacobi" + dims + "d" + (source ? " with a source term" : "") + ", " + type;
-  made.text = text_for(include_line("stencils/jacobi.hpp"), "CpuStencilKernel<" + type + ">",
-                       "[](P& port, const JacobiArgs<" + type +
-                           ">& args) {\n"
-                           "    run_as<" +
-                           name_of(study) + ">(port, [&](auto& p) { jacobi_kernel<" + dims + ", " +
+  const bool traced = study == Study::trace;
+  const std::string run =
+      traced ? "run_traced(port, args.traces" : "run_as<" + std::string(name_of(study)) + ">(port";
+  made.text = text_for(include_line("stencils/jacobi.hpp") +
+                           (traced ? include_line("trace/traced.hpp") : std::string()),
+                       "CpuStencilKernel<" + type + ">",
+                       "[](P& port, const JacobiArgs<" + type + ">& args) {\n    " + run +
+                           ", [&](auto& p) { jacobi_kernel<" + dims + ", " +
                            (source ? "true" : "false") + ">(p, args); });\n  }");
   return made;
 }

@@ -8,6 +8,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/distributed/team_peers.hpp"
 #include "cpufree/launch/cpu/run.hpp"
+#include "cpufree/launch/cpu/trace.hpp"
 #include "cpufree/plugins/cpu/find_kernel.hpp"
 
 namespace cpufree {
@@ -19,15 +20,15 @@ namespace {
 constexpr std::int32_t kGathered = 1000;
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
-}  // namespace
-
+// `nodes`: PEs are in several.
 template <class T>
-CpuKernel<T> CpuSystem<T>::kernel_for(const SolveSpec& spec) const {
-  const bool nodes = nodes_.count() > 1;
+CpuKernel<T> kernel_for(const SolveSpec& spec, bool nodes) {
   if (nodes && spec.study != Study::none)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
   return find_cpu_kernel<T>(spec, nodes);
 }
+
+}  // namespace
 
 template <class T>
 CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
@@ -267,11 +268,8 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, d
   return args;
 }
 
-// Runs the kernels to their end, listening to the host meanwhile.
 template <class T>
-ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
-                             const Progress& progress) {
-  const auto kernel = kernel_for(spec);
+cpu_threads::LaunchConfig CpuSystem<T>::launch_config() const {
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
   config.blocks = blocks_;
@@ -280,6 +278,14 @@ ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<
   config.heaps = heaps_->bases();
   config.remote = remote_.data();
   if (team_) config.leave_flag = heap_.leave.at(heaps_->base(own_.first));
+  return config;
+}
+
+// Runs the kernels to their end, listening to the host meanwhile.
+template <class T>
+ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
+                             const Progress& progress) {
+  const auto kernel = kernel_for<T>(spec, nodes_.count() > 1);
   // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
   // the others of the end of its last one (report_waits), or the team has failed.
   for (int k = 0; k < own_.here; ++k)
@@ -287,7 +293,7 @@ ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<
   // A kernel must not send to a PE whose process has not cleared its channels.
   if (team_) barrier(*team_, "channels are clear");
   return run_on_threads(
-      config, spec.limits(),
+      launch_config(), spec.limits(),
       [&](cpu_threads::Port& port) { kernel(port, args[at(port.pe() - own_.first)]); }, progress,
       team_.get());
 }
@@ -337,9 +343,22 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
   std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
   for (std::size_t k = 0; k < args.size(); ++k)
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
-  const ThreadsRun ran = run(spec, args, progress);
+  std::optional<CpuTrace> trace;
+  if (spec.study == Study::trace) {
+    trace.emplace(TraceShape::of(own_.all, blocks_, 1, 1, spec.trace_events, spec.trace_kinds),
+                  launch_config());
+    for (std::size_t k = 0; k < args.size(); ++k) args[k].traces = trace->rings(k);
+  }
+  ThreadsRun ran;
+  try {
+    ran = run(spec, args, progress);
+  } catch (WaitTimeout& error) {
+    if (trace) error.trace = std::make_shared<TraceReport>(trace->report(nullptr));
+    throw;
+  }
   result.seconds = ran.seconds;
   result.disturbances = ran.disturbances;
+  if (trace) result.trace = trace->report(team_.get());
   if (spec.study == Study::split)
     result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
   result.history.resize(at(result.outcome.history_count));

@@ -92,7 +92,6 @@ class CpuSystem final : public System<T> {
                        std::int32_t rows, DiagonalFacts& facts) const;
   void take_diagonals(const std::vector<DiagonalFacts>& of_blocks);
   DiagonalFacts rewrite(const CsrView<T>& matrix, Pe& pe, Share& share) const;
-  CpuKernel<T> kernel_for(const SolveSpec& spec) const;
   void reserve_vectors(const SolveSpec& spec);
   void load(std::span<const T> b, std::span<const T> x0, double scale);
   bool store(std::span<T> out, double scale) const;
@@ -100,6 +99,7 @@ class CpuSystem final : public System<T> {
                                            double scale, SolveResult& result);
   SolveResult run_all(const SolveSpec& spec, const SolveParams& params, double scale,
                       const Progress& progress);
+  cpu_threads::LaunchConfig launch_config() const;
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
   void reserve_columns(std::size_t columns);

@@ -75,6 +75,7 @@ auto with_study(Study study, Method method, F&& kernel_of) {
     case Study::no_comm:
       return of.template operator()<Study::no_comm>();
     case Study::none:
+    case Study::trace:  // of any method and preconditioner: compiled when it is first used
       break;
   }
   throw InvalidInput("unknown study");

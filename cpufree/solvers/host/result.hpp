@@ -14,6 +14,7 @@
 #include "cpufree/problem/entries.hpp"
 #include "cpufree/problem/halo_plan.hpp"
 #include "cpufree/solvers/method.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -72,11 +73,12 @@ struct PlanReport {
 
 struct SolveResult {
   Outcome outcome;
-  std::vector<double> history;  // norms of iterations 0, stride, 2 stride, ...
-  double seconds = 0.0;         // from the launch of the kernels to the end of the last one
-  std::optional<Split> split;   // mean of all blocks; of a study of the times
-  Laps laps;                    // of the solve in this process
-  int disturbances = 0;         // on CPU threads: how often others had taken a thread's core
+  std::vector<double> history;       // norms of iterations 0, stride, 2 stride, ...
+  double seconds = 0.0;              // from the launch of the kernels to the end of the last one
+  std::optional<Split> split;        // mean of all blocks; of a study of the times
+  std::optional<TraceReport> trace;  // of all PEs; of a solve that is traced
+  Laps laps;                         // of the solve in this process
+  int disturbances = 0;              // on CPU threads: how often others had taken a thread's core
 };
 
 // Two solves were asked of one system at the same time.

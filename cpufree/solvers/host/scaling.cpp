@@ -66,7 +66,7 @@ template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
                  const VectorView<T>& out, std::int32_t n) {
   check(spec);
-  if (spec.study != Study::none &&
+  if (spec.study != Study::none && spec.study != Study::trace &&
       (!std::is_same_v<T, double> || spec.preconditioner != Preconditioner::none))
     throw Unsupported(std::string("the study ") + study_name(spec.study) +
                       " is there in double precision without a preconditioner alone");

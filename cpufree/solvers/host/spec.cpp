@@ -129,6 +129,9 @@ void check(const SolveSpec& spec) {
               method_name(spec.method) +
               ": the recurrences of the others carry M r along, and lose it to the rounding errors "
               "of a cycle in single precision");
+  require(spec.trace_events >= kTraceShare && spec.trace_events <= kMostTraceEvents,
+          "trace_events must lie between " + std::to_string(kTraceShare) + " and " +
+              std::to_string(kMostTraceEvents) + ", not " + std::to_string(spec.trace_events));
   require(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0),
           std::string("the study ") + study_name(spec.study) +
               " has no residual that could end it: give maxiter, and rtol and atol 0");

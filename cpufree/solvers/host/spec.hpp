@@ -12,6 +12,7 @@
 #include "cpufree/launch/engine.hpp"
 #include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/solvers/method.hpp"
+#include "cpufree/trace/record.hpp"
 
 namespace cpufree {
 
@@ -33,6 +34,8 @@ struct FactorSpec {
   bool multigrid() const { return kind == Preconditioner::amg; }
 };
 
+inline constexpr std::int64_t kMostTraceEvents = 1 << 24;  // of one thread
+
 struct SolveSpec {
   Method method = Method::prcg;
   Preconditioner preconditioner = Preconditioner::jacobi;
@@ -43,9 +46,12 @@ struct SolveSpec {
   double wait_limit = 60.0;  // seconds that a block may wait for another one
   std::int32_t replace_every = 50;
   std::int32_t chebyshev_degree = 4;
-  // Double precision without a preconditioner alone. Studies that leave something out run for
-  // `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
+  // But for `trace`, double precision without a preconditioner alone. Studies that leave something
+  // out run for `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
   Study study = Study::none;
+  std::int64_t trace_events =
+      1 << 15;  // of the study of that name: a thread keeps the last of them
+  std::uint32_t trace_kinds = kAllTraceKinds;  // which records: bit k for TraceKind k
   bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
 
   bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }

@@ -4,6 +4,7 @@
 
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/launch/cpu/run.hpp"
+#include "cpufree/launch/cpu/trace.hpp"
 #include "cpufree/plugins/cpu/find_kernel.hpp"
 #include "cpufree/stencils/host/host_stencil.hpp"
 #include "cpufree/stencils/host/stencil_plan.hpp"
@@ -60,6 +61,13 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   config.first = stencil.own().first;
   config.here = stencil.own().here;
   config.heaps = stencil.heaps();
+  std::optional<CpuTrace> trace;
+  if (spec.study == Study::trace) {
+    trace.emplace(
+        TraceShape::of(config.pes, config.blocks, 1, 1, spec.trace_events, kAllTraceKinds), config);
+    for (int k = 0; k < config.here; ++k)
+      stencil.args(config.first + k).traces = trace->rings(at(k));
+  }
   if (team != nullptr) {
     config.leave_flag = stencil.leave_flag();
     // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
@@ -69,6 +77,7 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
       config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
       progress, team);
   StencilResult result = stencil.result(ran.seconds);
+  if (trace) result.trace = trace->report(team);
   if (team != nullptr) {
     share_end(*team, result);
     deliver(problem, *team, run, layout.tiling, stencil.values());

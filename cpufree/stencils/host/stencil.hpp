@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "cpufree/problem/grid.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/host/grid_values.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -54,8 +56,9 @@ struct StencilSpec {
   int boundary_blocks = 0;
 
   // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
-  // mean nothing then.
+  // mean nothing then. Or trace, on CPUs.
   Study study = Study::none;
+  std::int64_t trace_events = 1 << 15;  // see SolveSpec
 };
 
 struct StencilRun {
@@ -103,6 +106,7 @@ struct StencilResult {
   double update = 0.0;   // largest change of a point in the iteration last measured
   double seconds = 0.0;  // from the launch of the kernels to the end of the last one
   StencilPlan plan;
+  std::optional<TraceReport> trace = {};  // of all PEs; of a run that is traced
 };
 
 // Runs `run.iterations` iterations, or fewer. `progress` gets the iteration and the root mean

@@ -120,6 +120,13 @@ def add_simulate(app: typer.Typer) -> None:
     app.command("simulate", epilog=simulate_command.EPILOG)(simulate_command.simulate)
 
 
+def add_trace(app: typer.Typer) -> None:
+    """Add `cpufree trace`."""
+    from cpufree.cli.trace_commands import app as trace
+
+    app.add_typer(trace)
+
+
 # By name, in the order of the help.
 COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "solve": add_solve,
@@ -135,6 +142,7 @@ COMMANDS: Mapping[str, Callable[[typer.Typer], None]] = {
     "bench": add_bench,
     "model": add_model,
     "simulate": add_simulate,
+    "trace": add_trace,
 }
 
 

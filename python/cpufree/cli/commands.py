@@ -21,6 +21,7 @@ from cpufree.cli import display
 from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
 from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
+from cpufree.trace.asked import SUFFIXES
 
 if TYPE_CHECKING:
     from cpufree.matrix.problem import CsrMatrix
@@ -234,14 +235,16 @@ class Outputs:
     json: str | None
     plot: str | None
     out: str | None
+    trace: str | None = None
 
     def check(self, system: Sequence[str]) -> None:
         """Raise InvalidInputError where a file cannot be written, or is one of the system's."""
         check_can_write(self.json)
         check_can_write(self.out, VECTOR_SUFFIXES)
         check_can_write(self.plot, PLOT_SUFFIXES)
-        check_different(self.out, self.json, self.plot)
-        check_not_read((self.out, self.json, self.plot), system)
+        check_can_write(self.trace, SUFFIXES)
+        check_different(self.out, self.json, self.plot, self.trace)
+        check_not_read((self.out, self.json, self.plot, self.trace), system)
 
     def write(
         self,
@@ -259,6 +262,8 @@ class Outputs:
             facts: tells what the report in JSON has besides the result, when that is written.
         """
         lines = []
+        if self.trace:
+            lines.append(f"trace in {self.trace}")
         if self.out:
             lines.append(f"solution in {save_solution(self.out, result.x)}")
         try:

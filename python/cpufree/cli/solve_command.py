@@ -52,6 +52,8 @@ EPILOG = f"""
 
   cpufree solve A.mtx --gpus 0-3
 
+  cpufree solve A.mtx --pes 4 --trace out.pftrace
+
   cpufree solve A.mtx --pes 8 --partition A.mtx.part.8
 
 [bold]Exit codes[/bold]
@@ -152,8 +154,9 @@ class SolveWork:
             share = of_digits(problem.norm, tolerance)
             with ProgressBar(f"  solving to {tolerance:.1e}", share, notes) as progress:
                 result = solver.solve(
-                    problem.b, problem.guess, progress=progress, gather=gather, **how
-                )
+                    problem.b, problem.guess, progress=progress, gather=gather,
+                    trace=self.outputs.trace, **how,
+                )  # fmt: skip
             laps.lap("solve")
             if self.given["nullspace"] is not None:
                 problem = dataclasses.replace(problem, b=solver.within_range(problem.b))
@@ -305,7 +308,7 @@ def solve(
     """Solve A x = b, A sparse, symmetric and positive definite."""
     laps = timeline.take()
     laps.lap("imports")
-    outputs = Outputs(given["json"], given["plot"], given["out"])
+    outputs = Outputs(given["json"], given["plot"], given["out"], given["trace"])
     with as_rank(given["engine"]) as (engine, speaks):
         if speaks:
             outputs.check((matrix, given["rhs"], given["partition"]))

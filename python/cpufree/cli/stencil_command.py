@@ -29,6 +29,7 @@ from cpufree.env import Env
 from cpufree.errors import CpufreeError
 from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.text import counted
+from cpufree.trace.asked import SUFFIXES
 
 if TYPE_CHECKING:
     from cpufree.stencil import StencilResult
@@ -43,6 +44,8 @@ EPILOG = """
   cpufree stencil jacobi2d --grid 200x200 --iters 5000 --plot heat.png
 
   cpufree stencil jacobi3d --grid 256^3 --iters 1000 --precision single --boundary periodic
+
+  cpufree stencil jacobi2d --grid 512x512 --iters 100 --pes 4 --trace out.pftrace
 
   cpufree run -n 8 stencil jacobi2d --grid 8192x8192 --iters 10000
 
@@ -87,7 +90,8 @@ def stencil(
             check_can_write(given["out"], (".npy",))
             check_can_write(given["json"])
             check_can_write(given["plot"], PLOT_SUFFIXES)
-            check_different(given["out"], given["json"], given["plot"])
+            check_can_write(given["trace"], SUFFIXES)
+            check_different(given["out"], given["json"], given["plot"], given["trace"])
         code = StencilWork(kind, first, given, {"engine": engine, "boundary": boundary}).run(speaks)
     raise typer.Exit(code)
 
@@ -137,7 +141,14 @@ class StencilWork:
         gather = self.check or plot is not None or (out is not None and not self.together)
         share = of_iterations(self.given["iters"])
         with ProgressBar("  iterating", share, notes) as follow:
-            result = jacobi(u0, self.given["iters"], progress=follow, gather=gather, **how)
+            result = jacobi(
+                u0,
+                self.given["iters"],
+                progress=follow,
+                gather=gather,
+                trace=self.given["trace"],
+                **how,
+            )
         lines = self._save(result, speaks)
         if json and speaks:
             write_json(json, {**self._facts(result), **result.to_dict()})
@@ -183,6 +194,8 @@ class StencilWork:
             if speaks:
                 save_grid(out, result.u)
             lines.append(f"values in {out}")
+        if self.given["trace"] is not None:
+            lines.append(f"trace in {self.given['trace']}")
         if plot is not None and speaks:
             from cpufree.cli.plot import plot_array  # a heavy import
 

@@ -25,6 +25,7 @@ from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver
+from cpufree.trace.asked import TraceGiven
 
 
 @public
@@ -59,6 +60,7 @@ def solve(
     replace_every: int = 50,
     chebyshev_degree: int = 4,
     columns: Columns = "auto",
+    trace: TraceGiven = None,
 ) -> Result:
     """Solve A x = b, A sparse, symmetric and positive definite, and report on it.
 
@@ -68,7 +70,7 @@ def solve(
     ----------
     {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, near_nullspace}
     {coordinates, unknowns, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
-    {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check}
+    {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check, trace}
 
     Returns
     -------
@@ -132,4 +134,5 @@ def solve(
             replace_every=replace_every,
             chebyshev_degree=chebyshev_degree,
             columns=columns,
+            trace=trace,
         )

@@ -18,6 +18,8 @@ from cpufree.text import counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cpufree.trace.records import Trace
+
 
 class Reason(str, Enum):
     """Why a solve ended. Names after PETSc's KSPConvergedReason where it has one.
@@ -139,6 +141,8 @@ class Result:
         inverted (solved by a dense inverse) and bytes of each level, the first one that of A.
     columns : tuple of Result
         Of several right-hand sides, one for each, whose x is a view of that column; else empty.
+    trace : cpufree.trace.Trace or None
+        What the blocks did, where `trace` asked for it; cpufree.trace.save writes it.
 
     Examples
     --------
@@ -178,6 +182,7 @@ class Result:
     levels: tuple[dict[str, Any], ...] = ()
     rhs: str = ""
     columns: tuple[Result, ...] = ()
+    trace: Trace | None = None
 
     def __bool__(self) -> bool:
         return self.converged

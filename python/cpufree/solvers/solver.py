@@ -41,6 +41,7 @@ from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
+from cpufree.trace.asked import TraceGiven
 
 
 @with_parameters
@@ -288,6 +289,7 @@ class Solver:
         chebyshev_degree: int = 4,
         columns: Columns = "auto",
         gather: bool = True,
+        trace: TraceGiven = None,
     ) -> Result:
         """Solve A x = b to ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol).
 
@@ -299,6 +301,7 @@ class Solver:
             Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
             Own rows (RowSlab) are never gathered.
+        {trace}
 
         Returns
         -------
@@ -362,6 +365,7 @@ class Solver:
                 watch,
                 count,
                 choices.one_of("columns", columns, column_groups.COLUMNS),
+                solving.trace_of(trace, count),
             )
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)

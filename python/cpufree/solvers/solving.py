@@ -16,7 +16,7 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
-from cpufree.errors import OutOfMemoryError
+from cpufree.errors import OutOfMemoryError, UnsupportedError, WaitTimeoutError
 from cpufree.extension import says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_digits
@@ -31,6 +31,8 @@ from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
 from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
 from cpufree.text import counted
+from cpufree.trace import asked
+from cpufree.trace.asked import TraceGiven
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Call:
     columns: int = 1
     way: str = "auto"
     """How several columns are solved, see column_groups."""
+    trace: TraceGiven = None
+    """Whether the solve is traced, and where to."""
 
     def judging(self) -> Call:
         """Return a call that does no iteration, but tells of the guess."""
@@ -77,19 +81,61 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     begin = time.perf_counter()
     layout, watch = matrix.layout_for(cuda_device(b)), call.watch
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
-    options = {**call.options, "method": method}
+    options = {**call.options, "method": method, **(asked.OPTIONS if call.trace else {})}
     rank = 0 if matrix.team is None else matrix.team.rank
     with watch.bar(rank, partial(new_bar, vectors, options)), watch:
-        outcome = run(matrix, layout, vectors, options, call)
+        try:
+            outcome = run(matrix, layout, vectors, options, call)
+        except WaitTimeoutError as error:
+            if call.trace:
+                explain(error)
+            raise
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
     x = solution(matrix, b, vectors, outcome)
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
+    if call.trace:
+        result = with_trace(result, outcome["trace"], layout, call.trace, rank == 0)
     if result.converged:
         matrix.count_iterations(result.pc, result.iterations, options["rtol"])
     return with_notes(result, b, vectors[0], matrix, layout, options, why)
+
+
+def trace_of(trace: TraceGiven, columns: int) -> TraceGiven:
+    """Return what was given, checked; UnsupportedError for several right-hand sides."""
+    if trace and columns > 1:
+        raise UnsupportedError("a trace is of one right-hand side: give b with one column")
+    return asked.checked(trace)
+
+
+def explain(error: WaitTimeoutError) -> None:
+    """Add what the trace tells of a hang to the message of an error."""
+    from cpufree.trace.hang import diagnose_error  # for those who want traces
+
+    error.args = (f"{error}\n{diagnose_error(error).text}", *error.args[1:])
+
+
+def with_trace(
+    result: Result, raw: Mapping[str, Any], layout: Layout, trace: TraceGiven, speaks: bool
+) -> Result:
+    """Return a Result with its trace, which is written where a file was named.
+
+    `raw`: of the core. `speaks`: this process writes.
+    """
+    from cpufree.trace.finished import finished  # for those who want traces
+
+    names = ("engine", "pes", "blocks", "device", "iterations")
+    facts = {
+        "what": f"solve, {result.method}, {result.pc}",
+        **{name: getattr(result, name) for name in names},
+        **{name: result.counts[name] for name in ("exchanges", "reductions")},
+        "halo": layout.plan["halo"],
+        "kernel_seconds": result.timings["kernel"],
+        "phases": result.phases,
+    }
+    return dataclasses.replace(result, trace=finished(raw, facts, trace, speaks))
 
 
 def with_notes(

@@ -40,6 +40,9 @@ from cpufree.stencil.grid_input import (
 from cpufree.stencil.result import StencilReason, StencilResult
 from cpufree.stencil.work import GridWork
 from cpufree.text import counted
+from cpufree.trace import asked as asked_trace
+from cpufree.trace.asked import TraceGiven
+from cpufree.trace.records import Trace
 
 
 @public
@@ -63,6 +66,7 @@ def jacobi(
     shape: Sequence[int] | None = None,
     dtype: npt.DTypeLike | None = None,
     gather: bool = True,
+    trace: TraceGiven = None,
 ) -> StencilResult:
     """Do Jacobi iterations: each new value is the mean of a point's 4 or 6 neighbours.
 
@@ -111,6 +115,8 @@ def jacobi(
     dtype : float32 or float64, optional
         Type of the values where u0 is a function, and there only; default float64.
     {gather}
+    {trace}
+        On CPU engines.
 
     Returns
     -------
@@ -165,6 +171,7 @@ def jacobi(
         options |= {"gpus": placement.own_devices, "gather": bool(gather), **placement.tuning}
         if placement.cores is not None:
             options["cores"] = placement.cores
+        options |= asked_trace.OPTIONS if asked_trace.checked(trace) else {}
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         bar = partial(ProgressBar, "  iterating", of_iterations(options["iterations"]))
         with watch.bar(0 if team is None else team.rank, bar), watch:
@@ -172,7 +179,15 @@ def jacobi(
         if watch.error is not None:
             raise watch.error
     u = room.values if input_gpu is None else device_arrays.copy_beside(u0, room.values)
-    result = _result(u, room.box, start.shape, outcome, options, updates, placement)
+    found = None
+    if trace:
+        from cpufree.trace.finished import finished  # for those who want traces
+
+        facts = {name: outcome[name] for name in ("engine", "pes", "blocks", "iterations", "halo")}
+        facts |= {"what": "stencil, jacobi", "kernel_seconds": outcome["seconds"]}
+        speaks = team is None or team.rank == 0
+        found = finished(outcome["trace"], facts, trace, speaks)
+    result = _result(u, room.box, start.shape, outcome, options, updates, placement, found)
     _tell(result)
     return result
 
@@ -230,10 +245,11 @@ def _result(
     options: Mapping[str, Any],
     updates: int,
     placement: Placement,
+    trace: Trace | None,
 ) -> StencilResult:
     if placement.gpus:
         outcome["gpus"] = [gpu.index for gpu in placement.gpus][: outcome["pes"]]
-    top = "reason iterations update seconds engine pes blocks halo_steps"
+    top = "reason iterations update seconds engine pes blocks halo_steps trace"
     return StencilResult(
         u=u,
         box=box,
@@ -249,6 +265,7 @@ def _result(
         halo_steps=outcome["halo_steps"],
         plan={key: value for key, value in outcome.items() if key not in top.split()},
         warnings=(*placement.warnings, *_notes(outcome, options)),
+        trace=trace,
     )
 
 

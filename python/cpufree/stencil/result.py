@@ -13,6 +13,7 @@ from cpufree import summary
 from cpufree.dtypes import dtype_name
 from cpufree.stencil.grid_input import Box
 from cpufree.text import counted
+from cpufree.trace.records import Trace
 
 
 class StencilReason(str, Enum):
@@ -91,6 +92,8 @@ class StencilResult:
         "exchanges" and "checks" that took place, "gpus" (their numbers).
     warnings : tuple of str
         What the user should know, in sentences.
+    trace : cpufree.trace.Trace or None
+        What the blocks did, where `trace` asked for it; cpufree.trace.save writes it.
     """
 
     u: Any
@@ -107,6 +110,7 @@ class StencilResult:
     halo_steps: int
     plan: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    trace: Trace | None = None
 
     def __bool__(self) -> bool:
         return self.converged

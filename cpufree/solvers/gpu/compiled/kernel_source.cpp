@@ -9,8 +9,9 @@ namespace cpufree {
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
                           const std::string& format, int columns) {
   const bool study = spec.study != Study::none;
-  const std::string value = study ? "double" : type;
-  const std::string preconditioner = study ? "Identity" : class_of(spec.preconditioner);
+  const bool narrow = study && spec.study != Study::trace;  // of one type, without preconditioner
+  const std::string value = narrow ? "double" : type;
+  const std::string preconditioner = narrow ? "Identity" : class_of(spec.preconditioner);
   const std::string call =
       study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
   const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";

@@ -1,0 +1,147 @@
+// A port that writes down what its kernel does: when it puts, signals, waits and computes. It is a
+// policy type: the same kernels are instantiated with `Traced<P>` in place of P, do the same, and
+// have the same results. Kernels for P have not an instruction of this.
+//
+// Each thread of a block's first warp writes a ring of its own, so that there are no atomics, and
+// no fence: the host reads once the kernels have ended. On a CPU a block has one thread, and the
+// ring has all that it does; on a GPU what the first warp does stands for the block, whose other
+// warps meet it at the next barrier. Payload is counted by all threads.
+#pragma once
+
+#include "cpufree/device/wait.hpp"
+#include "cpufree/trace/record.hpp"
+
+namespace cpufree {
+
+template <class P>
+class Traced : public P {
+ public:
+  static constexpr int kWriters = P::warp_width;
+  // How many records each thread has written. Copies of the port share it.
+  struct Written {
+    std::uint64_t count[static_cast<unsigned>(kWriters)] = {};
+  };
+
+  CPUFREE_KERNEL_FN Traced(const P& port, const TraceRing& ring, Written& written)
+      : P(port), ring_(&ring), written_(&written) {}
+
+  // At the end of the kernel.
+  CPUFREE_KERNEL_FN void finish() const {
+    if (writes()) ring_->written[this->lane()] = written_->count[this->lane()];
+  }
+
+  CPUFREE_KERNEL_FN void mark(Phase phase) {
+    if (this->lane() == 0) record(TraceKind::phase, 0, static_cast<std::uint64_t>(phase));
+  }
+  // A level of multigrid begins; -1: the cycle has ended.
+  CPUFREE_KERNEL_FN void enter_level(int level) {
+    if (this->lane() == 0) record(TraceKind::level, 0, static_cast<std::uint64_t>(level));
+  }
+  CPUFREE_KERNEL_FN void report(std::int64_t iteration, double residual) {
+    record(TraceKind::iteration, 0, static_cast<std::uint64_t>(iteration));
+    P::report(iteration, residual);
+  }
+
+  template <class T>
+  CPUFREE_KERNEL_FN void put(T* object, int pe, T value) {
+    P::put(object, pe, value);
+    count(pe, sizeof(T));
+  }
+  CPUFREE_KERNEL_FN void put_flag(Flag* flag, int pe, Epoch epoch) {
+    if (writes()) {
+      std::uint64_t* const bytes = bytes_to(pe);
+      if (const std::uint64_t more = bytes[0] - bytes[1]; more != 0) {
+        record(TraceKind::payload, pe, more);
+        bytes[1] = bytes[0];
+      }
+      record(TraceKind::signal, pe, trace_body(slot(flag), epoch));
+    }
+    P::put_flag(flag, pe, epoch);
+  }
+  CPUFREE_KERNEL_FN void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
+    if (!reduces_) count(pe, sizeof(value));
+    if (pe != last_pe_ || tag_epoch(tag) != last_epoch_) {
+      record(reduces_ ? TraceKind::partial : TraceKind::packet, pe,
+             trace_body(slot(packet), tag_epoch(tag)));
+      last_pe_ = pe, last_epoch_ = tag_epoch(tag);
+    }
+    P::put_packet(packet, pe, value, tag);
+  }
+
+  template <int K, class F>
+  CPUFREE_KERNEL_FN void scatter(const double (&partial)[K], int targets, unsigned note,
+                                 F&& store) {
+    reduces_ = true, last_pe_ = -1;
+    P::scatter(partial, targets, note, store);
+    reduces_ = false, last_pe_ = -1;
+  }
+  template <int K, class F, class G>
+  CPUFREE_KERNEL_FN void combine(double (&total)[K], unsigned& bits, bool on_its_way, F&& prepare,
+                                 G&& body) {
+    if (this->lane() == 0) record(TraceKind::reduce, 0, 1);
+    P::combine(total, bits, on_its_way, prepare, body);
+    if (this->lane() == 0) record(TraceKind::reduce, 0, 0);
+  }
+
+  // See TracingPort.
+  CPUFREE_KERNEL_FN void wait_begins(const WaitSite& site, Epoch want) {
+    record(TraceKind::wait, site.from_pe, trace_body(of(site), want));
+  }
+  CPUFREE_KERNEL_FN void wait_ends(const void* at, const WaitSite& site, Epoch seen) {
+    record(TraceKind::wait_end, site.from_pe, trace_body(slot(at), seen));
+  }
+  CPUFREE_KERNEL_FN void finds(const void* at, const WaitSite& site, Epoch seen) {
+    record(TraceKind::found, site.from_pe, trace_body(slot(at), seen));
+  }
+  CPUFREE_KERNEL_FN void give_up(const typename P::Wait& wait, const WaitRecord& filed) {
+    const WaitSite site{filed.channel, filed.from_pe, filed.from_block};
+    record(TraceKind::gave_up, filed.from_pe, trace_body(of(site), filed.seen));
+    P::give_up(wait, filed);
+  }
+
+ private:
+  CPUFREE_KERNEL_FN bool writes() const { return this->lane() < kWriters; }
+  CPUFREE_KERNEL_FN std::uint64_t slot(const void* at) const {
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - ring_->base) / 16;
+  }
+  CPUFREE_KERNEL_FN static std::uint64_t of(const WaitSite& site) {
+    return trace_site(site.from_block, static_cast<std::uint32_t>(site.channel));
+  }
+  CPUFREE_KERNEL_FN std::uint64_t* bytes_to(int pe) const {
+    return ring_->bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
+  }
+  // Volatile: kernels tell compilers that the iterations of their loops are independent
+  // (CPUFREE_INDEPENDENT), which is true of what they compute, and not of a sum beside it.
+  CPUFREE_KERNEL_FN void count(int pe, std::size_t bytes) {
+    if (pe == this->pe()) return;
+    volatile std::uint64_t* const sum = bytes_to(pe);
+    *sum = *sum + bytes;
+  }
+
+  CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body) {
+    if (!writes() || (ring_->kinds >> static_cast<unsigned>(kind) & 1U) == 0U) return;
+    const int thread = this->lane();
+    const std::uint64_t number = written_->count[thread]++;
+    const std::uint64_t place = number & (trace_capacity(ring_->capacity, thread) - 1U);
+    ring_->records[trace_first(ring_->capacity, thread) + place] =
+        trace_record(kind, this->now() - ring_->start, peer, body);
+  }
+
+  const TraceRing* ring_;
+  Written* written_;
+  bool reduces_ = false;  // packets are of a reduction
+  int last_pe_ = -1;      // of the last packet that is recorded
+  Epoch last_epoch_ = 0;
+};
+
+// kernel(port), traced: `rings` has one for each block.
+template <class P, class F>
+CPUFREE_KERNEL_FN void run_traced(P& port, const TraceRing* rings, F&& kernel) {
+  using Written = typename Traced<P>::Written;
+  typename P::template Held<Written> written = port.hold(Written{});
+  Traced<P> traced(port, rings[port.block()], written);
+  kernel(traced);
+  traced.finish();
+}
+
+}  // namespace cpufree

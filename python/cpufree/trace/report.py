@@ -1,0 +1,171 @@
+"""What a trace answers: who sent how much to whom, what was waited for, what made it long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpufree.trace.critical import Path, critical_path
+from cpufree.trace.records import PHASES, Integers, Kind, Trace
+from cpufree.trace.timeline import CHANNELS, Timeline
+
+TOP = 10
+
+
+@dataclass(frozen=True)
+class Longest:
+    """One of the longest waits."""
+
+    seconds: float
+    pe: int
+    block: int
+    waits_for: int
+    channel: str
+    epoch: int
+    cause: str
+    """What most of it was: "late sender" or "transfer"."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Answers of a trace. Seconds are sums over blocks, but for `seconds`."""
+
+    facts: dict[str, Any]
+    records: int
+    lost: int
+    seconds: float
+    """From the first record to the last one."""
+    bytes: npt.NDArray[np.int64]
+    """Payload from each PE (row) to each other one."""
+    messages: npt.NDArray[np.int64]
+    """Signals and packets of payload from each PE to each other one, as far as rings hold them."""
+    phases: dict[str, float]
+    late_sender: dict[str, float]
+    """Of waits, by channel: until the message was sent."""
+    transfer: dict[str, float]
+    """From then on."""
+    late_receiver: dict[str, float]
+    """How long messages lay there before they were looked for; nobody waits then."""
+    longest: tuple[Longest, ...]
+    path: Path
+
+    @property
+    def iterations(self) -> int:
+        """How many the kernel did; 1 where it does not count them."""
+        return max(1, int(self.facts.get("iterations", 1)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it for JSON."""
+        found = {
+            name: getattr(self, name)
+            for name in ("facts", "records", "lost", "seconds", "phases", "late_sender")
+        }
+        return {
+            **found,
+            "transfer": self.transfer,
+            "late_receiver": self.late_receiver,
+            "bytes": self.bytes.tolist(),
+            "messages": self.messages.tolist(),
+            "longest": [vars(one) for one in self.longest],
+            "critical_path": self.path.seconds,
+            "what_if": self.path.what_if(),
+        }
+
+
+def report(trace: Trace) -> Report:
+    """Return the answers of a trace, on one clock (files.checked)."""
+    line = Timeline(trace)
+    time = trace.time
+    return Report(
+        facts=trace.facts,
+        records=len(time),
+        lost=trace.lost,
+        seconds=1e-9 * float(time.max(initial=0)),
+        bytes=trace.bytes,
+        messages=_messages(trace),
+        phases=_phases(line),
+        **_split(line),
+        longest=_longest(line),
+        path=critical_path(line),
+    )
+
+
+def _messages(trace: Trace) -> Integers:
+    found = np.zeros((trace.pes, trace.pes), np.int64)
+    sent = trace.select(Kind.SIGNAL, Kind.PACKET)
+    sent = sent[(trace.pe[sent] != trace.peer[sent]) & (trace.peer[sent] < trace.pes)]
+    np.add.at(found, (trace.pe[sent], trace.peer[sent]), 1)
+    return found
+
+
+def _phases(line: Timeline) -> dict[str, float]:
+    slices, found = line.slices, {}
+    for name in PHASES:
+        number = line.names.numbers.get(name)
+        if number is not None:
+            mine = slices.name == number
+            found[name] = 1e-9 * float((slices.end - slices.begin)[mine].sum())
+    return found
+
+
+def channels_of(trace: Trace, waits: Integers) -> Integers:
+    """Return the number of the channel of records of kind WAIT."""
+    channels: Integers = np.minimum((trace.upper[waits] >> 16) & 0xFFFF, len(CHANNELS) - 1)
+    return channels
+
+
+def parts_of(line: Timeline) -> tuple[Integers, Integers]:
+    """Return what of each of line.waits was late sender, and what transfer, in ns."""
+    trace, waits = line.trace, line.waits
+    begin, end = trace.time[waits.begin], trace.time[waits.end]
+    sent = np.where(waits.sent >= 0, trace.time[waits.sent], begin)
+    late = np.clip(sent, begin, end) - begin
+    return late, end - begin - late
+
+
+def _split(line: Timeline) -> dict[str, dict[str, float]]:
+    trace, waits = line.trace, line.waits
+    late, transfer = parts_of(line)
+    channel = channels_of(trace, waits.begin)
+
+    def by_channel(values: Integers, of: Integers) -> dict[str, float]:
+        sums = np.bincount(of, weights=values, minlength=len(CHANNELS))
+        return {CHANNELS[k]: 1e-9 * float(s) for k, s in enumerate(sums) if (of == k).any()}
+
+    found = trace.kind[line.messages.seen] == Kind.FOUND
+    sent, seen = line.messages.sent[found], line.messages.seen[found]
+    local = trace.pe[sent] == trace.pe[seen]
+    lay = {
+        name: 1e-9 * float((trace.time[seen] - trace.time[sent])[mine].sum())
+        for name, mine in (("within a PE", local), ("between PEs", ~local))
+        if mine.any()
+    }
+    return {
+        "late_sender": by_channel(late, channel),
+        "transfer": by_channel(transfer, channel),
+        "late_receiver": lay,
+    }
+
+
+def _longest(line: Timeline) -> tuple[Longest, ...]:
+    trace, waits = line.trace, line.waits
+    late, transfer = parts_of(line)
+    channel = channels_of(trace, waits.begin)
+    found = []
+    for k in np.argsort(-(late + transfer), kind="stable")[:TOP].tolist():
+        record = int(waits.begin[k])
+        found.append(
+            Longest(
+                seconds=1e-9 * int(late[k] + transfer[k]),
+                pe=int(trace.pe[record]),
+                block=int(trace.tracks[trace.track[record], 1]),
+                waits_for=int(trace.peer[waits.end[k]]),
+                channel=CHANNELS[channel[k]],
+                epoch=int(trace.lower[record]),
+                cause="late sender" if late[k] >= transfer[k] else "transfer",
+            )
+        )
+    return tuple(found)
