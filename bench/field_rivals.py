@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpu_program_cases import EAST, NORTH, WEIGHTS
+from gpu_program_cases import fields
 
+EAST, NORTH, WEIGHTS = fields.EAST, fields.NORTH, fields.WEIGHTS
 INNER = (slice(1, -1), slice(1, -1))
 
 

@@ -18,6 +18,7 @@ import cpufree
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
 grids: Any = importlib.import_module("grid_programs")
+fields: Any = importlib.import_module("field_programs")
 v_cycles: Any = importlib.import_module("multigrid_programs").v_cycles
 SECONDS_OF_A_CALL = 0.04
 
@@ -41,26 +42,6 @@ def jacobi_3d(u, new, steps):
             + u[1:-1, 1:-1, 2:]
         ) * (1 / 6)
         u, new = new, u
-
-
-WEIGHTS = (4 / 9, *[1 / 9] * 4, *[1 / 36] * 4)
-"""Of the nine populations of D2Q9, whose velocities are (EAST[k], NORTH[k])."""
-EAST, NORTH = (0, 1, 0, -1, 0, 1, -1, -1, 1), (0, 0, 1, 0, -1, 1, 1, -1, -1)
-
-
-@cpufree.program
-def lattice_boltzmann(g, new, omega, steps):
-    for _ in range(steps):
-        s = [np.roll(g[k], (NORTH[k], EAST[k]), axis=(0, 1)) for k in range(9)]
-        rho = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7] + s[8]
-        ux = (s[1] - s[3] + s[5] - s[6] - s[7] + s[8]) / rho
-        uy = (s[2] - s[4] + s[5] + s[6] - s[7] - s[8]) / rho
-        square = 1.5 * (ux * ux + uy * uy)
-        for k in range(9):
-            cu = 3 * (EAST[k] * ux + NORTH[k] * uy)
-            equilibrium = WEIGHTS[k] * rho * (1 + cu + 0.5 * cu * cu - square)
-            new[k] = s[k] + omega * (equilibrium - s[k])
-        g, new = new, g
 
 
 @cache
@@ -130,7 +111,9 @@ def side(name: str, n: int) -> int:
 
 def find(name: str) -> Any:
     """Return the program of a name."""
-    own = {f.name: f for f in (jacobi, jacobi_3d, lattice_boltzmann, v_cycles)}
+    own = {f.name: f for f in (jacobi, jacobi_3d, v_cycles)}
+    if name == "lattice_boltzmann":
+        return fields.lattice_boltzmann_pulled
     return own.get(name) or getattr(grids, name)
 
 

@@ -37,7 +37,7 @@ CASES = (
     *(("jacobi", 8192), ("jacobi_3d", 256), ("acoustic", 4096), ("points_27", 384)),
     *(("heat_3d", 384), ("upwind_in_place", 4096), ("jacobi", 2048), ("points_27", 128)),
     *(("gray_scott", 1024), ("life", 1024), ("jacobi", 1024), ("fdtd_2d", 1024)),
-    *(("heat_3d", 128), ("gray_scott", 256)),
+    *(("heat_3d", 128), ("gray_scott", 256), ("lattice_boltzmann", 1024), ("v_cycles", 2048)),
 )
 SECONDS_OF_A_RUN = 0.008
 _PLAIN = SweepOptions()
@@ -45,6 +45,7 @@ WAYS = {
     "plain": _PLAIN,
     "together": replace(_PLAIN, together=True),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
+    "512 of 1": replace(_PLAIN, resident=1),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
 }

@@ -32,8 +32,10 @@ FORMATS = {
 KERNELS = [
     *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS),
     ("cg", "jacobi", "what occurs"),
+    ("cg", "chebyshev", "what occurs"),
     ("cg", "amg", "what occurs"),
     ("pipecg", "jacobi", "what occurs"),
+    ("pipecg", "chebyshev", "what occurs"),
     ("prcg", "jacobi", "on chip"),
     ("prcg", "jacobi", "any"),
 ]

@@ -52,7 +52,7 @@ STEPS = {
     "programs": "compiled programs, against host-driven ones",
     "dace": "DaCe's distributed programs (--dace: a folder of bench/dace_distributed.py)",
     "time": 'time to solution: set-ups, scripts, commands, "auto" on suites',
-    "triggered": "triggered operations: rules, every study (tools/carry_triggered.sh builds them)",
+    "triggered": "triggered operations: rules, every study",
     "sanitizer": "the rules of triggers under compute-sanitizer",
 }
 THESIS = "256x256,2048x2048,8192x8192,128^3,256^3,512^3"

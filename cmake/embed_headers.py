@@ -24,6 +24,7 @@ ROOTS = (
     "cpufree/formats/warp_columns.hpp",
     "cpufree/formats/warp_slices.hpp",
     "cpufree/multigrid/cycle.hpp",
+    "cpufree/multigrid/setup/kernels.hpp",
     "cpufree/probes/kernel.hpp",
     "cpufree/probes/patterns.hpp",
     "cpufree/programs/grid_runtime.hpp",

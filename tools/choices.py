@@ -3,8 +3,9 @@
     python -m tools.choices [RECORD] [--off 1.0] [--gpu NAME] [--cores N]
 
 Makes the choices of a run of bench/choices_timed.py once more, CUDA running, for the iterations
-that were expected then, or --off times those taken. Where the CPU was chosen and not measured by
-itself, its time is that of the choice. Halos are left out.
+that the latest run expected (they are the matrix's, and not the machine's), else those that were
+expected then, or --off times those taken. Where the CPU was chosen, its time is that of the
+choice: a CPU that is asked for brings rows into another order first. Halos are left out.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def measured_choices(record: str) -> dict[str, tuple[float, float, dict[int, flo
         told = [re.search(r"([\d ]+) iterations? of", line["why"]) for line in of.get("auto", ())]
         expected = [float(one[1].replace(" ", "")) for one in told if one]
         by_auto = [x["seconds"] for x in of.get("auto", ()) if x["engine"] == "cpu_threads"]
-        took: dict[int, Any] = {0: by_auto} if by_auto else {}
-        took |= {PLACES[k]: [x["seconds"] for x in v] for k, v in of.items() if k in PLACES}
+        took: dict[int, Any] = {PLACES[k]: [x["seconds"] for x in v] for k, v in of.items()
+                                if k in PLACES}  # fmt: skip
+        took |= {0: by_auto} if by_auto else {}
         seconds = {gpus: statistics.median(times) for gpus, times in took.items()}
         found[case] = (taken, expected[-1] if expected else taken, seconds)
     return found
@@ -47,16 +49,16 @@ def measured_choices(record: str) -> dict[str, tuple[float, float, dict[int, flo
 def main(
     record: Annotated[str, typer.Argument(help="Below bench/results, or a path.")] = SUITES,
     off: Annotated[
-        float, typer.Option(help="Expected iterations over those taken; 0: as in the run.")
+        float, typer.Option(help="Expected iterations over those taken; 0: as in a run.")
     ] = 0.0,
     gpu: Annotated[str, typer.Option(help="Whose machine file is taken.")] = "NVIDIA H100",
     cores: int = 32,
 ) -> None:
     """Make the choices of a run once more, and compare them with the best."""
-    known, sizes, over = machine.of_gpu(gpu), problems(record), []
+    known, sizes, over, latest = machine.of_gpu(gpu), problems(record), [], measured_choices(SUITES)
     for case, (taken, told, took) in sorted(measured_choices(record).items()):
         size = Size(sizes[case]["rows"], sizes[case]["nnz"], 8)
-        expected = Expected(off * taken if off else told)
+        expected = Expected(off * taken if off else latest.get(case, (0, told))[1])
         forecast = Forecast(expected, Spread(size.rows, 0.0, 0.0, 0.0), gain_on("cuda_p2p"))
         blocks = cores if 0 in took else None
         chosen = choose_place(size, [True, True], blocks, forecast, known)

@@ -1,7 +1,8 @@
 """Write cpufree/base/machine.hpp out of the description of a machine, or check it.
 
-Usage: python tools/machine_header.py --write|--check. The planners in Python and in C++ rest on the
-same numbers: those of python/cpufree/machine/h200.json. Exits with 1 where --check finds others.
+Usage: python tools/machine_header.py --write|--check. The header has the names of the numbers that
+planners in C++ get of a machine file, and those of python/cpufree/machine/h200.json as defaults.
+Exits with 1 where --check finds others.
 """
 
 from __future__ import annotations
@@ -10,39 +11,48 @@ import sys
 import textwrap
 from pathlib import Path
 
-from cpufree.machine import DEFAULT, Machine, load
+from cpufree.machine import DEFAULT, Machine, load, planner_numbers
 from cpufree.machine.files import Quantity
 
 HEADER = Path(__file__).parents[1] / "cpufree/base/machine.hpp"
-USED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least", "stencil.")
-"""Beginnings of the names that C++ uses, but for tables."""
 HEAD = """\
 // What planners know of the machine. Made from python/cpufree/machine/{name}.json, which says
 // where each number comes from, by python tools/machine_header.py --write.
 #pragma once
 
-namespace cpufree::machine {{
+namespace cpufree {{
+
+struct Machine {{"""
+TAIL = """\
+}};
+
+// f(name in the file, number) for each of them.
+template <class F>
+void each_number(Machine& machine, F&& f) {{
+{each}}}
+
+}}  // namespace cpufree
 """
 
 
 def constant(name: str, entry: Quantity) -> str:
-    """Return an entry as a constant of C++: stencil.row_exchange is kStencilRowExchange."""
-    words = name.replace(".", "_").split("_")
+    """Return an entry as a member in C++: stencil.row_exchange is stencil_row_exchange."""
     said = f"{entry.what} [{entry.unit}]"
-    comment = textwrap.indent(textwrap.fill(said[0].upper() + said[1:], 95), "// ")
-    called = "k" + "".join(word.capitalize() for word in words)
-    return f"{comment}\ninline constexpr double {called} = {entry.value:.12g};\n"
+    comment = textwrap.indent(textwrap.fill(said[0].upper() + said[1:], 93), "  // ")
+    return f"{comment}\n  double {member(name)} = {entry.value:.12g};\n"
+
+
+def member(name: str) -> str:
+    """Return the name of an entry in C++."""
+    return name.replace(".", "_")
 
 
 def header(name: str, machine: Machine) -> str:
     """Return the text of the header."""
-    used = {
-        key: entry
-        for key, entry in machine.entries.items()
-        if key.startswith(USED) and entry.table is None
-    }
-    body = "".join("\n" + constant(key, entry) for key, entry in used.items())
-    return f"{HEAD.format(name=name)}{body}\n}}  // namespace cpufree::machine\n"
+    used = planner_numbers(machine)
+    body = "".join("\n" + constant(key, machine.entries[key]) for key in used)
+    each = "".join(f'  f("{key}", machine.{member(key)});\n' for key in used)
+    return HEAD.format(name=name) + body + TAIL.format(each=each)
 
 
 def main(arguments: list[str]) -> int:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cpufree import model_options, options, simulate_options
+from cpufree import model_options, options, simulate_options, stencil_options
 from cpufree.options import VARIABLES, Option
 
 TABLES = {
     **options.TABLES,
+    **stencil_options.TABLES,
     **model_options.TABLES,
     **simulate_options.TABLES,
     "predict": model_options.PREDICT_SOLVE,

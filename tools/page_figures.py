@@ -79,8 +79,8 @@ def npbench_programs() -> str:
     return filled(
         f"Of NPBench's {len(kernels)} kernels {len(run)} run as they are written for the tests of "
         f"[DaCe's programs](dace.md), on {record['pes']} PEs and with NumPy's values: {_and(run)} "
-        f"(`{command}`, [record](../bench/results/{NPBENCH})). Most others have products of "
-        "matrices, or go by rows one after the other: DaCe's front end takes these, on one PE."
+        f"(`{command}`, [record](../bench/results/{NPBENCH})). Most others go by rows one "
+        "after the other: DaCe's front end takes these, on one PE."
     )
 
 

@@ -13,19 +13,19 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cpufree import generate
-from cpufree.extension import load_core
+from cpufree.cli.system_facts import undivided_facts
 from cpufree.machine import Machine, of_gpu
 from cpufree.matrix.load import as_csr
 from cpufree.model.gathers import gathered_bytes
 from cpufree.model.records import Measured, read_record
 from cpufree.model.solve import SystemFacts, solve_seconds
-from cpufree.model.stored import has_block_packets, stored_bytes
 from tools.results.records import FOLDER
 
 RECORDS = (
@@ -39,21 +39,12 @@ MOST = 130_000_000
 
 def known_before(A: Any, measured: Measured, machine: Machine, gathered: float) -> SystemFacts:
     """Return what is known of a matrix before it is laid out, divided as the record has it."""
-    facts = measured.facts
-    blocks = facts.pes * int(machine.number("gpu.multiprocessors", "1"))
-    room = blocks * machine.number("solver.block_bytes", "B")
-    few = A.nnz <= load_core().most_block_halo_nonzeros
-    packets = few and has_block_packets(A, blocks, room)
-    return SystemFacts(
-        facts.rows,
-        facts.nnz,
-        facts.pes,
-        stored_bytes(A, blocks, packets),
-        facts.halo_values,
-        facts.packets,
-        facts.imbalance,
-        block_packets=packets,
-        gathered_bytes=gathered,
+    divided = measured.facts
+    return replace(
+        undivided_facts(A, divided.pes, machine, gathered),
+        halo_values=divided.halo_values,
+        packets=divided.packets,
+        imbalance=divided.imbalance,
     )
 
 

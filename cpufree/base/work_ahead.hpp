@@ -49,7 +49,7 @@ class WorkAhead {
     }
   }
 
-  // Whether work of several parts had better not begin the next one.
+  // Whether work of several parts should not begin the next one.
   bool ending() const { return state_->ending; }
 
   // Begins nothing more, and waits for what has begun. False: it goes on after so long, and no

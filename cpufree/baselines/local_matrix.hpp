@@ -15,10 +15,11 @@
 namespace cpufree::baselines {
 
 // Rows from `first` on, with the columns below local.rows() (`own`) or the others. Columns keep
-// their numbers; only row_ptr, col and val are filled.
+// their numbers; only row_ptr, col and val are filled, and how many columns padding may read.
 template <class T>
 LocalSystem<T> columns_of(const LocalSystem<T>& local, std::int32_t first, bool own) {
   LocalSystem<T> part;
+  part.rows_elsewhere = local.rows();
   part.row_ptr.assign(1, 0);
   const auto take = [&](std::int64_t k) { return (local.col[at(k)] < local.rows()) == own; };
   for (std::int32_t i = first; i < local.rows(); ++i) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/machine.hpp"
 
 namespace cpufree {
 
@@ -23,6 +24,16 @@ inline void require_known(const nanobind::dict& options, std::initializer_list<c
     if (std::ranges::find(known, name) == known.end())
       throw InvalidInput("unknown option '" + name + "'");
   }
+}
+
+// Numbers of a machine by their names in its file; others are the default ones.
+inline Machine machine_of(const nanobind::dict& options) {
+  Machine machine;
+  if (options.contains("machine"))
+    each_number(machine,
+                [given = nanobind::cast<nanobind::dict>(options["machine"])](
+                    const char* name, double& number) { number = option(given, name, number); });
+  return machine;
 }
 
 }  // namespace cpufree

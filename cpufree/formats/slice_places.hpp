@@ -10,7 +10,7 @@
 namespace cpufree {
 
 // Calls f(k, entry or -1 for padding, column) for all places of a lane. Padding reads a column that
-// the row reads anyway, so that it has arrived when the row is summed, or the row itself.
+// the row reads anyway, so that it has arrived when the row is summed, or source.name(row).
 template <class Source, class F>
 CPUFREE_FN void each_place_of(const Source& source, const LaneRows& rows, std::int64_t width, int l,
                               F&& f) {

@@ -33,7 +33,13 @@ struct ShareSource {
     return local.row_ptr[static_cast<std::size_t>(row)];
   }
   T value(std::int64_t entry) const { return local.val[static_cast<std::size_t>(entry)]; }
-  std::int32_t name(std::int32_t row) const { return columns == nullptr ? row : (*columns)(row); }
+  // The column that padding of a row without entries reads: its own. Rows between two levels of
+  // multigrid may outnumber the columns: then the last one, for what lies behind the operand may be
+  // a NaN, and zero times that is one.
+  std::int32_t name(std::int32_t row) const {
+    const std::int32_t own = row < local.rows() ? row : local.rows() - 1;
+    return columns == nullptr ? own : (*columns)(own);
+  }
 };
 
 // The shape of one block's share. Units and tails count from the share's first.

@@ -2,18 +2,11 @@
 
 #include <cmath>
 
-#include "cpufree/multigrid/noise.hpp"
+#include "cpufree/multigrid/rules.hpp"
 
 namespace cpufree::multigrid {
 
 namespace {
-
-// A row's state in the two highest bits, then its priority: states are compared first.
-using Key = std::uint64_t;
-constexpr Key kIn = Key{2} << 62, kUndecided = Key{1} << 62, kOut = 0;
-constexpr Key priority_of(std::int32_t row) {
-  return kUndecided | (hash(row) >> 34 << 32) | static_cast<std::uint32_t>(row);
-}
 
 template <class F>
 void each_neighbour(const StrongGraph& graph, std::int32_t row, F&& f) {
@@ -44,11 +37,7 @@ std::vector<char> independent_set(const StrongGraph& graph, const std::vector<ch
     left = sum_over_rows(rows, [&](std::int32_t i) {
       next[at(i)] = own[at(i)];
       if (own[at(i)] < kUndecided || own[at(i)] >= kIn) return 0.0;
-      const Key most = largest(i, near);
-      if (most == own[at(i)])
-        next[at(i)] = kIn | (own[at(i)] & ~kUndecided);
-      else if (most >= kIn)
-        next[at(i)] = kOut;
+      next[at(i)] = decided(own[at(i)], largest(i, near));
       return next[at(i)] == own[at(i)] ? 1.0 : 0.0;
     });
     own.swap(next);
@@ -103,7 +92,7 @@ void join_strongest(const StrongGraph& graph, const SparseMatrix& a,
     std::int64_t k = a.begin(i);
     each_neighbour(graph, i, [&](std::int32_t j) {
       while (a.col[at(k)] < j) ++k;
-      if (before[at(j)] < 0 || std::abs(a.val[at(k)]) <= most) return;
+      if (before[at(j)] < 0 || !is_stronger(std::abs(a.val[at(k)]), most)) return;
       most = std::abs(a.val[at(k)]);
       root_of[at(i)] = before[at(j)];
     });

@@ -15,9 +15,6 @@ namespace cpufree::multigrid {
 
 namespace {
 
-// Of a Galerkin product, for each nonzero of A: 7-point grids take 6.
-constexpr double kMostMultiplications = 100.0;
-
 template <class T>
 SparseMatrix copy_of(const CsrView<T>& a) {
   SparseMatrix copy;

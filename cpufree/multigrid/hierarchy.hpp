@@ -18,6 +18,9 @@ struct Options {
   std::int32_t gathered = 0;
 };
 
+// Of a Galerkin product, for each nonzero of A, at most: 7-point grids take 6.
+inline constexpr double kMostMultiplications = 100.0;
+
 struct Level {
   // D^-1/2 A D^-1/2 of this level's operator A, whose diagonal is D: its own is 1.
   SparseMatrix matrix;

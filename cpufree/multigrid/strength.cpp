@@ -4,13 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "cpufree/multigrid/noise.hpp"
-
 namespace cpufree::multigrid {
 
 namespace {
-
-constexpr int kLanczosSteps = 10;
 
 // The largest eigenvalue of a symmetric tridiagonal matrix, by bisection on Sturm sequences.
 double largest_of_tridiagonal(const std::vector<double>& diagonal, const std::vector<double>& off) {
@@ -33,45 +29,69 @@ double largest_of_tridiagonal(const std::vector<double>& diagonal, const std::ve
   return high;
 }
 
+// Sums of f(row), in units of `fixed`.
+template <class F>
+std::uint64_t fixed_sum_over_rows(std::int32_t rows, F&& f) {
+  std::vector<std::uint64_t> sums(at(pieces_of(rows)), 0);
+  for_pieces(rows, [&](int piece, RowRange range) {
+    std::uint64_t sum = 0;
+    for (std::int32_t row = range.begin; row < range.end; ++row) sum += fixed(f(row));
+    sums[at(piece)] = sum;
+  });
+  return std::accumulate(sums.begin(), sums.end(), std::uint64_t{0});
+}
+
 // The largest eigenvalue of a symmetric matrix, from below, by the Lanczos method from a vector of
 // noise. product(row, v): that row of the matrix times v.
 template <class F>
 double lanczos(std::int32_t rows, F&& product) {
   std::vector<double> v(at(rows)), before(at(rows), 0.0), w(at(rows));
-  double square = sum_over_rows(rows, [&](std::int32_t i) {
-    v[at(i)] = noise(i);
+  LanczosSums sums;
+  sums.square[0] = fixed_sum_over_rows(rows, [&](std::int32_t i) {
+    v[at(i)] = lanczos_start(i, rows);
     return v[at(i)] * v[at(i)];
   });
-  std::vector<double> diagonal, off;
-  for (int step = 0; step < kLanczosSteps && square > 1e-20; ++step) {
-    const double norm = std::sqrt(square), inverse = 1.0 / norm;  // v is not normalised
-    const double beta = step > 0 ? norm : 0.0;
-    if (step > 0) off.push_back(beta);
-    const double alpha = sum_over_rows(rows, [&](std::int32_t i) {
+  for (std::size_t step = 0; step < at(kLanczosSteps) && sums.goes_on(rows, step); ++step) {
+    const double norm = std::sqrt(from_fixed(sums.square[step]));
+    const double inverse = 1.0 / norm, beta = step > 0 ? norm : 0.0;  // v is not normalised
+    sums.product[step] = fixed_sum_over_rows(rows, [&](std::int32_t i) {
       w[at(i)] = inverse * product(i, v);
       return inverse * v[at(i)] * w[at(i)];
     });
-    diagonal.push_back(alpha);
-    square = sum_over_rows(rows, [&](std::int32_t i) {
+    const double alpha = from_fixed(sums.product[step]);
+    sums.square[step + 1] = fixed_sum_over_rows(rows, [&](std::int32_t i) {
       const double mine = inverse * v[at(i)];
       v[at(i)] = w[at(i)] - alpha * mine - beta * before[at(i)];
       before[at(i)] = mine;
       return v[at(i)] * v[at(i)];
     });
   }
-  return diagonal.empty() ? 1.0 : largest_of_tridiagonal(diagonal, off);
+  return sums.largest(rows);
 }
 
 }  // namespace
 
+// What is smaller is not known well enough in units of 2^-40.
+bool LanczosSums::goes_on(std::int32_t rows, std::size_t step) const {
+  return from_fixed(square[step]) > rows * 0x1p-34;
+}
+
+double LanczosSums::largest(std::int32_t rows) const {
+  std::vector<double> diagonal, off;
+  for (std::size_t step = 0; step < at(kLanczosSteps) && goes_on(rows, step); ++step) {
+    if (step > 0) off.push_back(std::sqrt(from_fixed(square[step])));
+    diagonal.push_back(from_fixed(product[step]));
+  }
+  return diagonal.empty() ? 1.0 : largest_of_tridiagonal(diagonal, off);
+}
+
 Strength::Strength(const SparseMatrix& a, double theta) {
-  constexpr double kLeast = 0.125;
   std::vector<double> threshold(at(a.rows()));
   for_rows(a.rows(), [&](std::int32_t row) {
     double most = 0.0;
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
       if (a.col[at(k)] != row) most = std::max(most, std::abs(a.val[at(k)]));
-    threshold[at(row)] = std::clamp(0.5 * most, kLeast * theta, theta);
+    threshold[at(row)] = threshold_of(most, theta);
   });
   bits_.resize(place(a, a.rows() - 1) + at((a.end(a.rows() - 1) - a.begin(a.rows() - 1)) / 8 + 1));
   std::atomic<bool> weak = false;
@@ -82,10 +102,10 @@ Strength::Strength(const SparseMatrix& a, double theta) {
     std::int64_t others = 0;  // that are not strong, with the diagonal
     for (std::int64_t bit = 0; bit < length; ++bit) {
       const auto k = at(a.begin(row) + bit);
-      const double size = std::abs(a.val[k]);
-      // No branch: which entries are strong cannot be predicted.
       const double needed = std::max(threshold[at(row)], threshold[at(a.col[k])]);
-      const unsigned strong = (a.col[k] != row ? 1U : 0U) & (size >= needed ? 1U : 0U);
+      // No branch: which entries are strong cannot be predicted.
+      const unsigned strong =
+          (a.col[k] != row ? 1U : 0U) & (is_strong(std::abs(a.val[k]), needed) ? 1U : 0U);
       bits[bit / 8] = static_cast<std::uint8_t>(bits[bit / 8] | strong << (bit % 8));
       others += 1 - static_cast<std::int64_t>(strong);
     }
@@ -131,9 +151,7 @@ std::vector<double> filtered_diagonal(const SparseMatrix& a, std::span<const dou
     double sum = 0.0;  // of the diagonal, too, which counts as weak
     for (std::int64_t k = a.begin(row); k < a.end(row); ++k)
       sum += (strong(a, row, k) ? 0.0 : a.val[at(k)]) * constant[at(a.col[at(k)])];
-    const double lumped = sum / constant[at(row)];
-    diagonal[at(row)] = lumped > kLeastDiagonal ? lumped : kLeastDiagonal;
-    if (!std::isfinite(lumped)) diagonal[at(row)] = 1.0;
+    diagonal[at(row)] = guarded_diagonal(sum / constant[at(row)]);
   });
   return diagonal;
 }

@@ -1,8 +1,10 @@
 // Which entries of a scaled matrix are strong, and the filtered matrix of these alone.
 #pragma once
 
+#include <array>
 #include <span>
 
+#include "cpufree/multigrid/rules.hpp"
 #include "cpufree/multigrid/sparse.hpp"
 
 namespace cpufree::multigrid {
@@ -40,7 +42,7 @@ class Strength {
   // Where the bits of a row begin: rows have bytes of their own.
   template <class A>
   static std::size_t place(const A& a, std::int32_t row) {
-    return at(a.begin(row) / 8 + row);
+    return at(byte_of_row(row, a.begin(row)));
   }
   PageVector<std::uint8_t> bits_;
   bool weak_ = false;
@@ -54,9 +56,20 @@ StrongGraph strong_graph(const SparseMatrix& a, const std::vector<std::int32_t>&
 // kLeastDiagonal, 1 being that of A: coarse operators have positive couplings, and without a bound
 // it may become negative (of a lognormal coefficient it did, and the largest eigenvalue of
 // D^-1 F was 2344).
-inline constexpr double kLeastDiagonal = 0.3;
 std::vector<double> filtered_diagonal(const SparseMatrix& a, std::span<const double> constant,
                                       const Strength& strong);
+
+// What the Lanczos method sums up, by `fixed`: squares of vectors that are not normalised, and
+// products of these with what the matrix makes of them, normalised.
+struct LanczosSums {
+  std::array<std::uint64_t, kLanczosSteps + 1> square{};
+  std::array<std::uint64_t, kLanczosSteps> product{};
+
+  // Whether there is a vector for this step.
+  bool goes_on(std::int32_t rows, std::size_t step) const;
+  // The largest eigenvalue of a matrix with so many rows, from below.
+  double largest(std::int32_t rows) const;
+};
 
 // The largest eigenvalue, from below (ten steps of the Lanczos method from a vector of noise): of
 // a, and of D^-1/2 F D^-1/2 with the filtered matrix F and its diagonal D.

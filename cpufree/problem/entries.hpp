@@ -44,7 +44,9 @@ template <class T>
 double residual_norm(const CsrView<T>& a, std::span<const double> b, std::span<const double> x);
 
 // Mean of |place_i - place_j| over the entries (i, j) of rows of the same part. `place` and `part`
-// of each row; empty: the rows as they come, one part. 0 where there are no such entries.
+// of each row; empty: the rows as they come, one part. 0 where there are no such entries. Of many
+// entries (kLookedAtAll), those of some groups of rows, throughout the matrix, stand for all.
+inline constexpr std::int64_t kLookedAtAll = 1 << 20;
 double mean_distance(std::span<const std::int64_t> row_ptr, std::span<const std::int32_t> col,
                      std::span<const std::int32_t> place, std::span<const std::int32_t> part);
 

@@ -183,8 +183,8 @@ class GridRuntime {
     sent_ = false;
     bool here = true;
     if (port_.lane() == 0) {
-      here = !stopped() && meet(neighbours, only_here ? Scope::pe : Scope::system);
-      port_.acquire(neighbours ? Scope::system : Scope::pe);
+      GridRuntime mine = *this;  // its members must lie in memory, those of *this need not
+      here = mine.meet(neighbours, only_here ? Scope::pe : Scope::system);
     }
     return port_.all(here);
   }
@@ -271,8 +271,14 @@ class GridRuntime {
     }
   }
 
-  // By the first thread of a block.
-  CPUFREE_KERNEL_FN bool meet(bool neighbours, Scope scope) {
+  // By the first thread of a block. Out of line: kernels have many barriers, and compilers take
+  // seconds for as many copies of this.
+  CPUFREE_COLD_FN bool meet(bool neighbours, Scope scope) {
+    const bool here = !stopped() && all_arrive(neighbours, scope);
+    port_.acquire(neighbours ? Scope::system : Scope::pe);
+    return here;
+  }
+  CPUFREE_KERNEL_FN bool all_arrive(bool neighbours, Scope scope) {
     const auto blocks = static_cast<Epoch>(port_.blocks());
     Flag* const counter = at<Flag>(plan_.counter);
     Flag* const flags = at<Flag>(plan_.flags);

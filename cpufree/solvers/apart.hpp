@@ -43,4 +43,33 @@ CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<T>& v, const Private
   return answer.met;
 }
 
+// Sums of a rare place, out of line: an all-reduce is long, and methods have one of their own in
+// their loops. All are summed wherever fewer are wanted, so that one copy serves all: those of an
+// iteration of predict-and-recompute CG; of several columns, which are summed one after another,
+// those of a true residual.
+template <class Ctx>
+struct RareSums {
+  static constexpr int kCount = Ctx::kColumns == 1 ? 5 : 3;
+  typename Ctx::Sums partial[kCount];
+  typename Ctx::Totals total[kCount] = {};
+};
+template <class Ctx>
+CPUFREE_COLD_FN ColdResult<Ctx> sum_cold(typename Ctx::PortType port,
+                                         const typename Ctx::Args& args,
+                                         const typename Ctx::Share& share,
+                                         const typename Ctx::BlockVectors& vectors,
+                                         typename Ctx::State before, RareSums<Ctx>& sums) {
+  Ctx c(port, args, share, vectors, before);
+  const bool met = c.sum(sums.partial, sums.total);
+  return {c.state(), {}, met};
+}
+
+// Sums over all rows of all PEs. False: a wait gave up.
+template <class Ctx>
+CPUFREE_KERNEL_FN bool sum_apart(Ctx& c, RareSums<Ctx>& sums) {
+  const auto answer = sum_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), sums);
+  c.go_on_from(answer.after);
+  return answer.met;
+}
+
 }  // namespace cpufree

@@ -110,11 +110,15 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
     Sums sums[1];
     const auto p = c_.hot(v_.p);
     const auto s = c_.hot(v_.s);
-    if (!c_.multiply(p, [&](Row i, int lane, const Values& ap) {
-          s[i] = ap;
-          add_products(sums[0][lane], p[i], ap);
-        }))
+    if constexpr (MultipliesByA<M>) {  // has a product out of line: a second one is not worth it
+      if (!multiply_apart(c_, p, v_.s)) return false;
+      c_.rows([&](Row i, int lane) { add_products(sums[0][lane], p[i], s[i]); });
+    } else if (!c_.multiply(p, [&](Row i, int lane, const Values& ap) {
+                 s[i] = ap;
+                 add_products(sums[0][lane], p[i], ap);
+               })) {
       return false;
+    }
     Totals total[1];
     if (!c_.sum(sums, total, meanwhile, v_.r, v_.s, m_.reads())) return false;
     c_.each_scalar([&](int k) {

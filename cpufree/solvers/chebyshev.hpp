@@ -15,6 +15,7 @@ namespace cpufree {
 template <class T>
 struct Chebyshev {
   static constexpr bool pointwise = false;
+  static constexpr bool multiplies_by_a = true;
   Private<const T> inverse_diagonal;
   Private<T> out;
   Private<T> rest;

@@ -11,14 +11,17 @@ namespace cpufree {
 inline constexpr int kLanczosSteps = 12;
 
 // Largest eigenvalue of the symmetric tridiagonal matrix with `diagonal` (n) and squares of the
-// off-diagonal `squares` (n - 1), by bisection on Sturm sequences; `high` bounds it.
-CPUFREE_KERNEL_FN double largest_eigenvalue(const double* diagonal, const double* squares, int n,
-                                            double high) {
-  double low = 0.0;
+// off-diagonal `squares` (n - 1), by bisection on Sturm sequences; `high` bounds it. Out of line:
+// with the arrays at hand, compilers write out every step, which makes a sixth of a kernel.
+template <class Real>
+CPUFREE_COLD_FN Real largest_eigenvalue(const Real* diagonal, const Real* squares, int n,
+                                        Real high) {
+  Real low = 0.0;
   for (int step = 0; step < 60; ++step) {
-    const double middle = 0.5 * (low + high);
+    const Real middle = 0.5 * (low + high);
     int above = 0;  // eigenvalues above `middle`
-    double d = 1.0;
+    Real d = 1.0;
+    CPUFREE_ONE_COPY
     for (int k = 0; k < n; ++k) {
       d = diagonal[k] - middle - (k > 0 ? squares[k - 1] / d : 0.0);
       if (d == 0.0) d = -1e-300;
@@ -48,7 +51,6 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
                                                 const typename Ctx::BlockVectors& v,
                                                 typename Ctx::State state) {
   using T = typename Ctx::T;
-  using L = Lanes<typename Ctx::PortType>;
   Ctx c(port, args, share, v, state);
   const Jacobi<T> jacobi(v);
   double diagonal[kLanczosSteps] = {};
@@ -58,28 +60,30 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
   double alpha = 0.0;
   double beta = 0.0;
   double lambda_max = c.args.params.lambda_bound;
+  CPUFREE_ONE_COPY
   for (; steps < kLanczosSteps; ++steps) {
-    L sums[1];
+    RareSums<Ctx> sums, curvature;
     c.rows([&](Row i, int lane) {
       v.r[i] = steps == 0 ? static_cast<T>(noise(c.global_row(i)))
                           : v.r[i] - static_cast<T>(alpha) * v.s[i];
-      sums[0][lane] += static_cast<double>(jacobi.image(i, v.r[i])) * v.r[i];
+      sums.partial[0][lane] += static_cast<double>(jacobi.image(i, v.r[i])) * v.r[i];
     });
     double before = rho;
-    double total[1];
-    if (!c.sum(sums, total)) return {c.state(), 0.0, false};
-    rho = total[0];
+    if (!sum_apart(c, sums)) return {c.state(), 0.0, false};
+    rho = sums.total[0];
     if (!(rho > 1e-20 * before)) break;
     beta = steps == 0 ? 0.0 : rho / before;
     c.exchange(v.p,
                [&](Row i, int) { return jacobi.image(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
-    L curvature[1];
     if (!multiply_apart(c, v.p, v.s)) return {c.state(), 0.0, false};
-    c.rows([&](Row i, int lane) { curvature[0][lane] += static_cast<double>(v.p[i]) * v.s[i]; });
-    if (!c.sum(curvature, total)) return {c.state(), 0.0, false};
-    if (!(total[0] > 0.0)) break;  // not positive definite: the solver will say so
+    c.rows([&](Row i, int lane) {
+      curvature.partial[0][lane] += static_cast<double>(v.p[i]) * v.s[i];
+    });
+    if (!sum_apart(c, curvature)) return {c.state(), 0.0, false};
+    const double total = curvature.total[0];
+    if (!(total > 0.0)) break;  // not positive definite: the solver will say so
     const double previous = alpha;
-    alpha = rho / total[0];
+    alpha = rho / total;
     diagonal[steps] = 1.0 / alpha + (steps > 0 ? beta / previous : 0.0);
     if (steps > 0) squares[steps - 1] = beta / (previous * previous);
   }

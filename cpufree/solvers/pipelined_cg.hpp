@@ -128,14 +128,13 @@ class PipelinedCg : public Recurrence<Ctx, M> {
     c_.push(sums, meanwhile);
   }
 
-  // m = M w, left in a scratch vector; n = A m.
+  // m = M w, left in a scratch vector; n = A m, by the product that serves all uses.
   CPUFREE_KERNEL_FN bool multiply() {
     if (!apply_apart(c_, m_, v_.w)) return false;
     const M mine = m_;
     const auto w = c_.hot(v_.w);
     m_of_w_ = c_.exchange_scratch([&](Row i, int) { return mine.image(i, w[i]); });
-    const auto n = c_.hot(v_.n);
-    return c_.multiply(m_of_w_, [&](Row i, int, T value) { n[i] = value; });
+    return multiply_apart(c_, m_of_w_, v_.n);
   }
 
   // z = n + beta z; q = m + beta q; s = w + beta s; p = u + beta p;
@@ -192,7 +191,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> take_over_cold(typename Ctx::PortType port,
                                                typename Ctx::State state, const M& m,
                                                Monitors<Ctx>& monitors) {
   Ctx c(port, args, share, v, state);
-  PredictRecompute<Ctx, M> method(c, m, monitors);
+  PredictRecomputeAs<Ctx, M, true> method(c, m, monitors);
   const Ending ending = iterate(c, method, monitors);
   return {c.state(), 0.0, ending != Ending::gave_up};
 }

@@ -38,19 +38,20 @@ CPUFREE_COLD_FN ColdResult<Ctx> step_cold(typename Ctx::PortType port,
     v.r[i] -= alpha * v.s[i];
   });
   const KeptImage<M, typename Ctx::T> mr{m, v.u};
-  typename Ctx::Sums sums[1];
-  typename Ctx::Totals total[1] = {};
-  if (!mr.begin(c, m, v.r)) return {c.state(), total[0], false};
+  RareSums<Ctx> sums;
+  if (!mr.begin(c, m, v.r)) return {c.state(), 0.0, false};
   c.rows([&](Row i, int lane) {
     const double r = v.r[i];
-    sums[0][lane] += mr(i, v.r[i]) * r;
+    sums.partial[0][lane] += mr(i, v.r[i]) * r;
   });
-  const bool met = c.sum(sums, total);
-  return {c.state(), total[0], met};
+  const bool met = sum_apart(c, sums);
+  return {c.state(), sums.total[0], met};
 }
 
-template <class Ctx, class M>
-class PredictRecompute : public Recurrence<Ctx, M> {
+// kRare: for where it takes over from another method, with product and sums out of line: one more
+// pass over s, and half of the code that a compiler would have for the whole kernel.
+template <class Ctx, class M, bool kRare>
+class PredictRecomputeAs : public Recurrence<Ctx, M> {
   using Base = Recurrence<Ctx, M>;
   using Base::c_, Base::m_, Base::v_;
   using typename Base::Monitor, typename Base::Sums, typename Base::T;
@@ -144,24 +145,32 @@ class PredictRecompute : public Recurrence<Ctx, M> {
   // s = A p; mu = p . s, delta = M r . s, gamma = s . M s, nu = r . M r; the next step.
   template <class F>
   CPUFREE_KERNEL_FN bool multiply(F&& meanwhile) {
-    Sums sums[kSums];
     const auto p = c_.hot(v_.p);
     const auto r = c_.hot(v_.r);
     const auto of_r = image_of_r();
-    if (!multiply_precondition(
-            c_, m_, p, c_.hot(v_.s),
-            [&](Row i, int lane, T s, T ms) {
-              const double ri = r[i];
-              const double mr = of_r(i, r[i]);
-              sums[kMu][lane] += static_cast<double>(p[i]) * s;
-              sums[kDelta][lane] += mr * s;
-              sums[kGamma][lane] += static_cast<double>(s) * ms;
-              sums[kNu][lane] += mr * ri;
-              sums[kRR][lane] += ri * ri;
-            },
-            r))
-      return false;
-    if (!c_.sum(sums, total_, meanwhile, v_.p, v_.x, v_.r, v_.s, of_r.reads())) return false;
+    const auto add = [&](Sums(&sums)[kSums], Row i, int lane, T s, T ms) {
+      const double ri = r[i];
+      const double mr = of_r(i, r[i]);
+      sums[kMu][lane] += static_cast<double>(p[i]) * s;
+      sums[kDelta][lane] += mr * s;
+      sums[kGamma][lane] += static_cast<double>(s) * ms;
+      sums[kNu][lane] += mr * ri;
+      sums[kRR][lane] += ri * ri;
+    };
+    if constexpr (kRare) {
+      RareSums<Ctx> all;
+      static_assert(kSums == RareSums<Ctx>::kCount, "recall() reads what was summed last");
+      if (!multiply_apart(c_, p, v_.s) || !apply_apart(c_, m_, v_.s)) return false;
+      c_.rows([&](Row i, int lane) { add(all.partial, i, lane, v_.s[i], m_.image(i, v_.s[i])); });
+      if (c_.port().bookkeeper()) meanwhile();  // others have met at a barrier of the product
+      if (!sum_apart(c_, all)) return false;
+      for (int k = 0; k < kSums; ++k) total_[k] = all.total[k];
+    } else {
+      Sums sums[kSums];
+      const auto row = [&](Row i, int lane, T s, T ms) { add(sums, i, lane, s, ms); };
+      if (!multiply_precondition(c_, m_, p, c_.hot(v_.s), row, r)) return false;
+      if (!c_.sum(sums, total_, meanwhile, v_.p, v_.x, v_.r, v_.s, of_r.reads())) return false;
+    }
     set_step(c_.port().reciprocal(total_[kMu]));
     return true;
   }
@@ -181,5 +190,8 @@ class PredictRecompute : public Recurrence<Ctx, M> {
   double level_ = 0.0;      // of r . M r, below which M r is computed anew
   double total_[kSums] = {};
 };
+
+template <class Ctx, class M>
+using PredictRecompute = PredictRecomputeAs<Ctx, M, false>;
 
 }  // namespace cpufree

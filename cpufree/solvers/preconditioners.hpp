@@ -17,6 +17,10 @@
 
 namespace cpufree {
 
+// Those that are made of products with A.
+template <class M>
+concept MultipliesByA = requires { requires M::multiplies_by_a; };
+
 struct Pointwise {
   static constexpr bool pointwise = true;
   template <class Ctx>
@@ -153,8 +157,7 @@ CPUFREE_KERNEL_FN bool multiply_precondition(Ctx& c, const M& m, const Ghosted<T
     };
     return c.multiply(p, row, read, mine.reads());
   } else {
-    if (!c.multiply(p, [&](Row i, int, T ap) { s[i] = ap; })) return false;
-    if (!apply_apart(c, m, s)) return false;
+    if (!multiply_apart(c, p, s) || !apply_apart(c, m, s)) return false;
     c.rows([&](Row i, int lane) { g(i, lane, s[i], m.image(i, s[i])); });
     return true;
   }

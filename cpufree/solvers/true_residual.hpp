@@ -19,8 +19,9 @@ CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
                                                    ColumnMask columns) {
   using T = typename Ctx::T;
   Ctx c(port, args, share, v, before);
-  constexpr int N = 3;
-  typename Ctx::Sums sums[N];
+  RareSums<Ctx> all;
+  auto& sums = all.partial;
+  const auto& total = all.total;
   const auto copy = c.exchange_scratch([&](Row i, int) { return v.x[i]; });
   const bool multiplied =
       c.multiply_cold(copy, [&](Row i, int lane, int k, const AccurateSum<T>& ax) {
@@ -33,8 +34,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> true_residual_cold(typename Ctx::PortType port,
         of_column(sums[1][lane], k) += weight * r * (weight * r);
         of_column(sums[2][lane], k) += weight * b * (weight * b);
       });
-  typename Ctx::Totals total[N] = {};
-  const bool met = multiplied && c.sum(sums, total);
+  const bool met = multiplied && sum_apart(c, all);
   typename Ctx::Totals weighted = {};
   for (int k = 0; k < Ctx::kColumns; ++k) {
     const double of_b = of_column(total[2], k);
@@ -69,17 +69,16 @@ CPUFREE_KERNEL_FN bool begin_solve(Ctx& c, Monitors<Ctx>& monitors) {
   const bool guess = params.has_guess;
   typename Ctx::Totals rr = {}, weighted;
   if (guess && !true_residual(c, Keep::plain, ColumnMask::all(K), rr, weighted)) return false;
-  constexpr int N = K == 1 ? 2 : 1;  // of a single column the rows are counted as well
-  typename Ctx::Sums sums[N];
+  RareSums<Ctx> sums;
   c.rows([&](Row i, int lane) {
     const Values b = v.b[i];
     if (!guess) v.r[i] = b;
-    add_products(sums[0][lane], b, b);
-    if constexpr (K == 1) sums[1][lane] += 1.0;
+    add_products(sums.partial[0][lane], b, b);
+    if constexpr (K == 1) sums.partial[1][lane] += 1.0;  // rows, of a single column
   });
-  typename Ctx::Totals bb[N];
-  if (!c.sum(sums, bb)) return false;
-  const double rows = K == 1 ? of_column(bb[N - 1], 0) : 0.0;
+  if (!sum_apart(c, sums)) return false;
+  const auto& bb = sums.total;
+  const double rows = K == 1 ? of_column(bb[1], 0) : 0.0;
   const double part = params.roundoff * params.roundoff;
   const ColumnMask zero = columns_where<K>([&](int k) {
     const double mine = of_column(bb[0], k);

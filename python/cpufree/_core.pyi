@@ -517,15 +517,15 @@ def jacobi_by_boxes(
     progress: Callable[[int, float], bool] | None,
     team: Any,  # cpu_processes, nvshmem: rank, size, all_gather, gather
 ) -> Stencil: ...
-def registers_3d_seconds(
+def fits_registers_3d(
     shape: Sequence[int],
     periodic: Sequence[bool],
     single: bool,
     source: bool,
     pes: int,
     blocks: int,  # multiprocessors of each
-) -> float:
-    """Return the predicted seconds of an iteration in registers, 0 where they do not hold it."""
+) -> bool:
+    """Return whether registers hold the values of a grid of three dimensions."""
 
 def simulate(
     resource: npt.NDArray[np.int32],

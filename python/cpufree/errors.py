@@ -89,6 +89,8 @@ class ProgramError(InvalidInputError):
         """It is about a return before the end of a function."""
         self.by_rows = False
         """It is about rows that are divided among PEs; along another axis it may be none."""
+        self.far = ""
+        """The array whose rows are read from far; with a copy of it on every PE it may be none."""
 
 
 class TriggerError(InvalidInputError):

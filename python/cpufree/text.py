@@ -22,7 +22,7 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def told_time(value: float) -> str:
+def time_text(value: float) -> str:
     """Return seconds in the unit that suits them, with three digits: 0.00123 is 1.23 ms."""
     value = float(f"{value:.3g}")  # what is shown as 1000 ns is 1 µs
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):

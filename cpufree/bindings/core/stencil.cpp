@@ -39,6 +39,7 @@ StencilSpec stencil_spec_of(const nb::dict& options) {
   spec.blocks = option(options, "blocks", spec.blocks);
   spec.gpus = option(options, "gpus", spec.gpus);
   spec.nvshmem_library = option(options, "nvshmem_library", spec.nvshmem_library);
+  spec.machine = machine_of(options);
   spec.cores = option(options, "cores", spec.cores);
   spec.layers = option(options, "halo_steps", spec.layers);
   spec.thickness = option(options, "thickness", spec.thickness);
@@ -126,10 +127,26 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
 template <class T>
 nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
                      const nb::dict& options, const nb::object& progress) {
-  require_known(options,
-                {"engine", "pes", "blocks", "gpus", "halo_steps", "thickness", "halo", "iterations",
-                 "tol", "check_every", "time_limit", "wait_limit", "study", "boundary_blocks",
-                 "sweep", "rows", "gather", "cores", "nvshmem_library"});
+  require_known(options, {"engine",
+                          "pes",
+                          "blocks",
+                          "gpus",
+                          "halo_steps",
+                          "thickness",
+                          "halo",
+                          "iterations",
+                          "tol",
+                          "check_every",
+                          "time_limit",
+                          "wait_limit",
+                          "study",
+                          "boundary_blocks",
+                          "sweep",
+                          "rows",
+                          "gather",
+                          "cores",
+                          "nvshmem_library",
+                          "machine"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())
@@ -230,11 +247,9 @@ void jacobi_reference(const nb::object& start, const nb::object& source, const n
   });
 }
 
-double seconds_in_registers_3d(const std::vector<std::int64_t>& shape,
-                               const std::vector<bool>& periodic, bool single, bool source, int pes,
-                               int blocks) {
-  return registers_3d_seconds(cpufree::grid_of(shape, periodic), pes, blocks, single ? 4 : 8,
-                              source);
+bool in_registers_3d(const std::vector<std::int64_t>& shape, const std::vector<bool>& periodic,
+                     bool single, bool source, int pes, int blocks) {
+  return fits_registers_3d(cpufree::grid_of(shape, periodic), pes, blocks, single ? 4 : 8, source);
 }
 
 }  // namespace
@@ -245,7 +260,7 @@ void bind_stencils(nb::module_& m) {
   m.def("jacobi_by_boxes", &jacobi_by_boxes, nb::arg("shape"), nb::arg("single"), nb::arg("start"),
         nb::arg("source").none(), nb::arg("room"), nb::arg("periodic"), nb::arg("options"),
         nb::arg("progress").none(), nb::arg("team").none());
-  m.def("registers_3d_seconds", &seconds_in_registers_3d, nb::arg("shape"), nb::arg("periodic"),
+  m.def("fits_registers_3d", &in_registers_3d, nb::arg("shape"), nb::arg("periodic"),
         nb::arg("single"), nb::arg("source"), nb::arg("pes"), nb::arg("blocks"));
   m.def("jacobi_reference", &jacobi_reference, nb::arg("start"), nb::arg("source").none(),
         nb::arg("out"), nb::arg("periodic"), nb::arg("iterations"));

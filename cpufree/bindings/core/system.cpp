@@ -69,31 +69,19 @@ std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators(const n
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"threads",
-                         "halo",
-                         "residency",
-                         "ring",
-                         "lanes_log2",
-                         "compress",
-                         "layout",
-                         "inspect",
-                         "nvshmem_library",
-                         "nvshmem_kernels",
-                         "several_machines",
-                         "node_size",
-                         "pc",
-                         "pc_level",
-                         "pc_block",
-                         "near_nullspace",
-                         "node",
-                         "prolongators",
-                         "first_method",
-                         "first_pc"});
+  require_known(
+      tuning,
+      {"machine",         "threads",          "halo",      "residency",    "ring",
+       "lanes_log2",      "compress",         "layout",    "inspect",      "nvshmem_library",
+       "nvshmem_kernels", "several_machines", "node_size", "pc",           "pc_level",
+       "pc_block",        "near_nullspace",   "node",      "prolongators", "first_method",
+       "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
   spec.blocks = blocks;
   spec.gpus = gpus;
+  spec.machine = machine_of(tuning);
   spec.threads = option(tuning, "threads", spec.threads);
   spec.halo = option(tuning, "halo", spec.halo);
   spec.compress = option(tuning, "compress", spec.compress);

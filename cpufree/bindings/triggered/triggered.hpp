@@ -6,7 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <bit>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,21 +21,21 @@ namespace nb = nanobind;
 
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The bit of a field that triggers supply, by its name. Throws InvalidInput where there is none.
-inline unsigned field_named(const std::string& name) {
-  if (name == "source") return TriggerFields::source;
-  if (name == "target") return TriggerFields::target;
-  require(name == "pe", "open: '" + name + "' is none of source, target, pe");
-  return TriggerFields::pe;
+// The number of a field that triggers supply, by its name: its bit, and its place among values.
+// Throws InvalidInput where there is none.
+inline std::size_t field_named(const std::string& name) {
+  constexpr const char* kNames[kTriggerFields] = {"source", "target", "pe"};
+  for (std::size_t k = 0; k < kTriggerFields; ++k)
+    if (name == kNames[k]) return k;
+  throw InvalidInput("open: '" + name + "' is none of source, target, pe");
 }
 
 // A trigger supplies a field; `bytes`: of a place.
 inline void supply(Step& step, const std::string& name, std::uint64_t value, std::uint64_t bytes) {
-  const unsigned field = field_named(name);
-  const auto k = static_cast<std::size_t>(std::countr_zero(field));
-  step.fields.given |= field;
-  step.fields.value[k] = value;
-  if (field != TriggerFields::pe) step.bytes[k] = bytes;
+  const std::size_t field = field_named(name);
+  step.fields.given |= 1U << field;
+  step.fields.value[field] = value;
+  if (field < std::size(step.bytes)) step.bytes[field] = bytes;
 }
 
 // The structs that Python fills: each module has its own.
@@ -64,7 +64,7 @@ inline void bind_structs(nb::module_& m) {
           "reports", [](const O& o) { return o.reports != 0U; },
           [](O& o, bool reports) { o.reports = reports ? 1U : 0U; })
       .def(
-          "leave_open", [](O& o, const std::string& name) { o.open |= field_named(name); },
+          "leave_open", [](O& o, const std::string& name) { o.open |= 1U << field_named(name); },
           nb::arg("field"));
   nb::enum_<Step::Kind>(m, "StepKind")
       .value("store", Step::Kind::store)

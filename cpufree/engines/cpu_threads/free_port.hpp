@@ -1,7 +1,9 @@
-// The port of kernels whose threads never wait: where a thread is, and atomics.
+// The port of kernels whose threads wait for nobody but their team, here one thread: where a thread
+// is, and atomics.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace cpufree::cpu_threads {
@@ -13,6 +15,16 @@ class FreePort {
   int blocks() const { return blocks_; }
   static int lane() { return 0; }
   static int lanes() { return 1; }
+
+  // Lanes of a team go on together, past sync_team, before which all see what each has written.
+  std::int64_t team() const { return block_; }
+  std::int64_t teams() const { return blocks_; }
+  static int team_lane() { return 0; }
+  static constexpr int team_lanes() { return 1; }
+  static void sync_team() {}
+  // Memory of a team.
+  static constexpr std::size_t kTeamBytes = 8192;
+  std::byte* team_memory() const { return memory_; }
 
   // What others may be writing, as it is or was.
   template <class V>
@@ -42,7 +54,8 @@ class FreePort {
     while (there > value && !number.compare_exchange_weak(there, value, kAny)) {
     }
   }
-  static std::uint64_t swap_if(std::uint64_t* to, std::uint64_t expected, std::uint64_t value) {
+  template <class V>
+  static V swap_if(V* to, V expected, V value) {
     std::atomic_ref(*to).compare_exchange_strong(expected, value, kAny);
     return expected;
   }
@@ -51,6 +64,7 @@ class FreePort {
   static constexpr auto kAny = std::memory_order_relaxed;
   int block_;
   int blocks_;
+  alignas(16) mutable std::byte memory_[kTeamBytes];
 };
 
 }  // namespace cpufree::cpu_threads

@@ -1,6 +1,8 @@
-// The port of kernels whose threads never wait: where a thread is, and atomics.
+// The port of kernels whose threads wait for nobody but their team, a warp: where a thread is, and
+// atomics.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cpufree::gpu_p2p {
@@ -11,6 +13,22 @@ class FreePort {
   __device__ static int blocks() { return static_cast<int>(gridDim.x); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x); }
   __device__ static int lanes() { return static_cast<int>(blockDim.x); }
+
+  // Lanes of a team go on together, past sync_team, before which all see what each has written.
+  static constexpr int kTeamLanes = 32;
+  __device__ static std::int64_t team() {
+    return (std::int64_t{block()} * lanes() + lane()) / kTeamLanes;
+  }
+  __device__ static std::int64_t teams() { return std::int64_t{blocks()} * lanes() / kTeamLanes; }
+  __device__ static int team_lane() { return lane() % kTeamLanes; }
+  __device__ static constexpr int team_lanes() { return kTeamLanes; }
+  __device__ static void sync_team() { __syncwarp(); }
+  // Memory on chip, of a team; blocks have 128 threads.
+  static constexpr std::size_t kTeamBytes = 8192;
+  __device__ static std::byte* team_memory() {
+    __shared__ alignas(16) std::byte memory[4][kTeamBytes];
+    return memory[lane() / kTeamLanes];
+  }
 
   // What others may be writing, as it is or was.
   template <class V>
@@ -35,6 +53,10 @@ class FreePort {
   }
   __device__ static void lower(std::uint64_t* to, std::uint64_t value) {
     atomicMin(wide(to), value);
+  }
+  __device__ static std::uint32_t swap_if(std::uint32_t* to, std::uint32_t expected,
+                                          std::uint32_t value) {
+    return atomicCAS(to, expected, value);
   }
   __device__ static std::uint64_t swap_if(std::uint64_t* to, std::uint64_t expected,
                                           std::uint64_t value) {

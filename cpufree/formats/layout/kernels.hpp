@@ -25,6 +25,7 @@
   X(FindPartners)                     \
   X(FindSeams)                        \
   X(SortWindows)                      \
+  X(CountWindows)                     \
   X(CostSlices)
 #define CPUFREE_LAYOUT_SLICE_KERNELS(X) \
   X(ClearTables)                        \

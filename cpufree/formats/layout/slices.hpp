@@ -18,10 +18,12 @@ struct LocalRows {
   const std::int64_t* ptr = nullptr;
   const std::int32_t* col = nullptr;
   const T* val = nullptr;
+  std::int32_t columns = 0x7fffffff;  // rows may be more
 
   CPUFREE_FN std::int64_t begin_of(std::int32_t row) const { return ptr[row]; }
   CPUFREE_FN std::int32_t column(std::int64_t entry) const { return col[entry]; }
-  CPUFREE_FN std::int32_t name(std::int32_t row) const { return row; }
+  // The column that padding of a row without entries reads, as ShareSource says.
+  CPUFREE_FN std::int32_t name(std::int32_t row) const { return row < columns ? row : columns - 1; }
   CPUFREE_FN T value(std::int64_t entry) const { return val[entry]; }
 };
 
@@ -278,6 +280,16 @@ struct PrivateRange {
   RowRange boundary, interior;
 };
 
+// The row at a place of the private vectors; -1 in gaps.
+CPUFREE_FN std::int32_t private_row(const PrivateRange* ranges, int blocks, std::int64_t place) {
+  const PrivateRange& mine = range_of(ranges, blocks, place);
+  const std::int64_t k = place - mine.first;
+  if (k < mine.boundary.size()) return static_cast<std::int32_t>(mine.boundary.begin + k);
+  const std::int64_t inside = k - mine.boundary.size();
+  return inside < mine.interior.size() ? static_cast<std::int32_t>(mine.interior.begin + inside)
+                                       : -1;
+}
+
 // What stands at each place of the private vectors: the row's number in the matrix, -1 in gaps, and
 // 1 / |a_ii|, 1 in gaps; the bound of the spectrum.
 template <class T>
@@ -292,19 +304,11 @@ struct FillPrivate {
   T* inverse = nullptr;
   Facts* facts = nullptr;
 
-  CPUFREE_KERNEL_FN std::int32_t row_at(std::int64_t place) const {
-    const PrivateRange& mine = range_of(ranges, blocks, place);
-    const std::int64_t k = place - mine.first;
-    if (k < mine.boundary.size()) return static_cast<std::int32_t>(mine.boundary.begin + k);
-    const std::int64_t inside = k - mine.boundary.size();
-    return inside < mine.interior.size() ? static_cast<std::int32_t>(mine.interior.begin + inside)
-                                         : -1;
-  }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     double bound = 0.0;
     each_item(port, count, [&](std::int64_t place) {
-      const std::int32_t row = row_at(place);
+      const std::int32_t row = private_row(ranges, blocks, place);
       name[place] = row < 0                 ? -1
                     : global_row == nullptr ? static_cast<std::int32_t>(first_row + row)
                                             : global_row[row];

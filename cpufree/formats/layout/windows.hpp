@@ -41,57 +41,79 @@ struct FindSeams {
 };
 
 // Sorts the rows of each window by length: longest first in even ones, shortest first in odd ones;
-// rows of one length keep their sequence. Counts the entries of slices before and after, a lane for
-// each row and kLanesOfLong: entries[4 w + 0, 1, 2, 3].
+// rows of one length keep their sequence. Each row counts those before it: a thread for each has
+// less to do than one that sorts a window.
 template <class T>
 struct SortWindows {
   const std::int64_t* ptr = nullptr;
   const std::int32_t* begin = nullptr;  // windows + 1
-  std::int64_t windows = 0;
+  std::int32_t windows = 0;
+  std::int32_t window = 1;  // as in FindSeams
+  std::int32_t interior = 0;
   std::int32_t* order = nullptr;
-  std::int64_t* entries = nullptr;
 
   CPUFREE_KERNEL_FN std::int64_t length(std::int32_t row) const { return ptr[row + 1] - ptr[row]; }
 
-  CPUFREE_KERNEL_FN std::int64_t taken(std::int32_t first, std::int32_t end, int lanes) const {
-    const std::int32_t of_slice = kSliceRows / lanes;
-    std::int64_t all = 0;
-    for (std::int32_t from = first; from < end; from += of_slice) {
-      std::int64_t lengths[kSliceRows] = {};
-      std::int64_t longest = 0;
-      for (std::int32_t k = from; k < from + of_slice && k < end; ++k) {
-        lengths[k - from] = length(order[k]);
-        longest = lengths[k - from] > longest ? lengths[k - from] : longest;
-      }
-      all +=
-          lanes > 1 ? (longest + lanes - 1) / lanes * kSliceRows : best_slice_width(lengths).cost;
-    }
-    return all;
-  }
-  CPUFREE_KERNEL_FN void sort(std::int32_t first, std::int32_t end, bool longest_first) const {
-    for (std::int32_t k = first + 1; k < end; ++k) {
-      const std::int32_t row = order[k];
-      const std::int64_t own = length(row);
-      std::int32_t place = k;
-      for (; place > first; --place) {
-        const std::int64_t before = length(order[place - 1]);
-        if (longest_first ? before >= own : before <= own) break;
-        order[place] = order[place - 1];
-      }
-      order[place] = row;
-    }
+  // Windows begin behind their multiples of `window`.
+  CPUFREE_KERNEL_FN std::int32_t window_of(std::int32_t row) const {
+    const std::int32_t w = row / window < windows ? row / window : windows - 1;
+    return begin[w] <= row ? w : w - 1;
   }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, windows, [&](std::int64_t w) {
-      const std::int32_t first = begin[w], end = begin[w + 1];
-      for (std::int32_t k = first; k < end; ++k) order[k] = k;
-      std::int64_t* const count = entries + 4 * w;
-      count[0] = taken(first, end, 1);
-      count[2] = taken(first, end, kLanesOfLong);
-      sort(first, end, w % 2 == 0);
-      count[1] = taken(first, end, 1);
-      count[3] = taken(first, end, kLanesOfLong);
+    each_item(port, interior, [&](std::int64_t item) {
+      const auto row = static_cast<std::int32_t>(item);
+      const std::int32_t w = window_of(row);
+      const std::int64_t own = length(row);
+      std::int32_t place = begin[w];
+      for (std::int32_t other = begin[w]; other < begin[w + 1]; ++other) {
+        const std::int64_t of_other = length(other);
+        const bool before = w % 2 == 0 ? of_other > own : of_other < own;
+        if (before || (of_other == own && other < row)) ++place;
+      }
+      order[place] = row;
+    });
+  }
+};
+
+// Counts the entries of slices of windows, in the order of the rows and in another one, a lane for
+// each row and kLanesOfLong: entries[4 w + 0, 1, 2, 3] of window w, zeroed before. A thread has the
+// rows of a slice.
+template <class T>
+struct CountWindows {
+  const std::int64_t* ptr = nullptr;
+  const std::int32_t* order = nullptr;
+  const std::int32_t* begin = nullptr;  // windows + 1
+  std::int64_t windows = 0;
+  std::int64_t parts = 1;  // slices of a window, at most
+  std::uint64_t* entries = nullptr;
+
+  template <class Rows>
+  CPUFREE_KERNEL_FN void count(const Rows& row, std::int32_t from, std::int32_t end,
+                               std::uint64_t& alone, std::uint64_t& shared) const {
+    std::int64_t lengths[kSliceRows] = {};
+    std::int64_t longest = 0;  // of the rows of a slice whose lanes share rows
+    for (std::int32_t k = 0; k < kSliceRows && from + k < end; ++k) {
+      const std::int32_t r = row(from + k);
+      lengths[k] = ptr[r + 1] - ptr[r];
+      longest = lengths[k] > longest ? lengths[k] : longest;
+      if ((k + 1) % (kSliceRows / kLanesOfLong) != 0 && from + k + 1 < end) continue;
+      shared +=
+          static_cast<std::uint64_t>((longest + kLanesOfLong - 1) / kLanesOfLong * kSliceRows);
+      longest = 0;
+    }
+    alone += static_cast<std::uint64_t>(best_slice_width(lengths).cost);
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, windows * parts, [&](std::int64_t item) {
+      const std::int64_t w = item / parts;
+      const auto from = static_cast<std::int32_t>(begin[w] + item % parts * kSliceRows);
+      if (from >= begin[w + 1]) return;
+      std::uint64_t found[4] = {};
+      count([](std::int32_t k) { return k; }, from, begin[w + 1], found[0], found[2]);
+      count([&](std::int32_t k) { return order[k]; }, from, begin[w + 1], found[1], found[3]);
+      for (int k = 0; k < 4; ++k) port.add(&entries[4 * w + k], found[k]);
     });
   }
 };

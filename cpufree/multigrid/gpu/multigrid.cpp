@@ -35,12 +35,6 @@ std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int de
   return boards;
 }
 
-std::vector<BlockPlan> plans_of(const PeLayout& layout) {
-  std::vector<BlockPlan> plans;
-  for (const ShareLayout& share : layout.shares) plans.push_back(share.plan);
-  return plans;
-}
-
 // The rows of a block, as kernels see them.
 template <class Share>
 void place_rows(Share& view, const ShareLayout& share) {
@@ -95,15 +89,51 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierar
   levels_.back().solves = !hierarchy.inverse.empty();
 }
 
-// Values as they are, columns one by one: what LevelSlices is for.
+template <class T>
+GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
+                              const GpuRows<T>& rows, const PeLayout& of_a, int threads)
+    : threads_(threads), pes_(1), reports_(report_of(hierarchy)), why_(hierarchy.why) {
+  const int device = place.devices.front();
+  const gpu::OnDevice here(device);
+  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads, *hierarchy.kept);
+  LevelOrder fine = packer.order_of(rows);
+  add_level(device, packer.pack_first(rows, hierarchy.scale.data(), of_a), rows.rows);
+  pes_.front().scale = packer.private_scale(rows, of_a, hierarchy.scale.data());
+  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
+    LevelOnGpu &above = hierarchy.levels[l - 1], &level = hierarchy.levels[l];
+    LevelOrder coarse = packer.order_of(level.matrix, above.restriction);
+    const bool inverted = l + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
+    add_level(device,
+              inverted ? packer.pack_inverse(hierarchy.inverse, coarse)
+                       : packer.pack(level.matrix, coarse, coarse),
+              static_cast<std::int32_t>(level.matrix.rows));
+    Level& from = levels_[l - 1];
+    const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
+    from.prolongation = matrix_of(packer.pack(above.prolongator, fine, coarse, in_blocks_of(from)),
+                                  reports_[l - 1]);
+    from.restriction = matrix_of(
+        packer.pack(above.restriction, coarse, fine, in_blocks_of(levels_[l])), reports_[l - 1]);
+    show_transfers(from, 0, device);
+    fine = std::move(coarse);
+  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
+  levels_.back().solves = !hierarchy.inverse.empty();
+}
+
+template <class T>
+auto GpuMultigrid<T>::matrix_of(PackedOnGpu packed, LevelReport& report) -> Matrix {
+  Matrix made;
+  made.layouts.push_back(std::move(packed.layout));
+  made.slices.push_back(std::move(packed.slices));
+  report.bytes += bytes_of<float>(made.layouts);
+  return made;
+}
+
 template <class T>
 auto GpuMultigrid<T>::send(const GpuPlace& place, const HaloPlan<float>& plan,
                            const BlockPlans& blocks, LevelReport& report) const -> Matrix {
-  LayoutOptions options;
-  options.codes = {true, false, false};
-  options.threads = threads_;
-  options.spread = true;
-  Matrix made{lay_out_shares(plan, blocks, options), std::vector<SlicesOnGpu<float>>(pes_.size())};
+  Matrix made{lay_out_shares(plan, blocks, options_of_levels(threads_)),
+              std::vector<SlicesOnGpu<float>>(pes_.size())};
   std::vector<SlicesOnGpu<float>*> slices;
   for (auto& of_pe : made.slices) slices.push_back(&of_pe);
   for (std::size_t k = 0; k < slices.size(); ++k)
@@ -123,14 +153,39 @@ void GpuMultigrid<T>::add_level(const GpuPlace& place, const LevelPlan& plan) {
   for (std::size_t k = 0; k < pes_.size(); ++k) {
     const LocalSystem<float>& local = plan.plan.local[k];
     const int device = place.devices[k];
-    Part& part = level.parts.emplace_back();
-    part.rows = local.rows();
-    part.interior = local.interior;
-    for (auto& vector : part.vectors)
-      vector = Array<float>(device, at(level.matrix.layouts[k].private_rows));
-    part.send_ptr = {device, local.send_ptr};
-    part.destinations = {device, local.destinations};
+    add_part(level, device, local.rows(), local.interior);
+    level.parts.back().send_ptr = {device, local.send_ptr};
+    level.parts.back().destinations = {device, local.destinations};
   }
+}
+
+// Of the one PE, which exchanges nothing with others.
+template <class T>
+void GpuMultigrid<T>::add_level(int device, PackedOnGpu packed, std::int32_t rows) {
+  Level& level = levels_.emplace_back();
+  extent_.rows_and_ghosts.push_back(at(rows));
+  level.matrix = matrix_of(std::move(packed), reports_[levels_.size() - 1]);
+  add_part(level, device, rows, rows);
+  level.parts.back().send_ptr = {device, std::vector<std::int64_t>{0}};
+  level.parts.back().destinations = {device, std::vector<Destination>{}};
+}
+
+template <class T>
+void GpuMultigrid<T>::add_part(Level& level, int device, std::int32_t rows, std::int32_t interior) {
+  const PeLayout& layout = level.matrix.layouts[level.parts.size()];
+  Part& part = level.parts.emplace_back();
+  part.rows = rows;
+  part.interior = interior;
+  for (auto& vector : part.vectors) vector = Array<float>(device, at(layout.private_rows));
+}
+
+template <class T>
+void GpuMultigrid<T>::show_transfers(Level& level, std::size_t k, int device) {
+  Part& part = level.parts[k];
+  part.prolongation =
+      transfers_of(level.prolongation.slices[k], level.prolongation.layouts[k], device);
+  part.restriction =
+      transfers_of(level.restriction.slices[k], level.restriction.layouts[k], device);
 }
 
 template <class T>
@@ -144,10 +199,7 @@ void GpuMultigrid<T>::add_transfers(const GpuPlace& place, const TransferPlan& p
   for (std::size_t k = 0; k < pes_.size(); ++k) {
     Part& part = level.parts[k];
     const int device = place.devices[k];
-    part.prolongation =
-        transfers_of(level.prolongation.slices[k], level.prolongation.layouts[k], device);
-    part.restriction =
-        transfers_of(level.restriction.slices[k], level.restriction.layouts[k], device);
+    show_transfers(level, k, device);
     if (l + 1 != gathered_) continue;
     part.gathers = {device, plan.restriction.local[k].global_row};
     part.gathered = Array<float>(device, part.gathers.size());

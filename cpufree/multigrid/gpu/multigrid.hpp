@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cpufree/multigrid/cycle_args.hpp"
+#include "cpufree/multigrid/gpu/level_packer.hpp"
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
-#include "cpufree/solvers/gpu/pe_memory.hpp"
 
 namespace cpufree {
 
@@ -17,6 +17,10 @@ class GpuMultigrid {
   // Lays a hierarchy out beside A, level 0 of which has its plan and its blocks, and sends it to
   // the GPUs. Throws OutOfMemory.
   GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierarchy, LevelPlan first, int threads);
+
+  // One that the GPU of the one PE has made of A: its rows as they lie there, and their layout.
+  GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy, const GpuRows<T>& rows,
+               const PeLayout& of_a, int threads);
 
   const LevelsExtent& extent() const { return extent_; }
   const std::vector<LevelReport>& reports() const { return reports_; }
@@ -63,10 +67,14 @@ class GpuMultigrid {
     Array<CycleArgs<WarpSlices<T>>> args;
   };
 
+  static Matrix matrix_of(PackedOnGpu packed, LevelReport& report);
   Matrix send(const GpuPlace& place, const HaloPlan<float>& plan, const BlockPlans& blocks,
               LevelReport& report) const;
   void add_level(const GpuPlace& place, const LevelPlan& plan);
+  void add_level(int device, PackedOnGpu packed, std::int32_t rows);
+  void add_part(Level& level, int device, std::int32_t rows, std::int32_t interior);
   void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
+  void show_transfers(Level& level, std::size_t k, int device);
   CycleLevel<Single> arguments(std::size_t level, std::size_t k, int device, const LevelHeap& heap,
                                std::byte* base);
 

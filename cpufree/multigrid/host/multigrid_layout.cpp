@@ -51,16 +51,15 @@ std::vector<std::int32_t> numbers_in(const LocalSystem<float>& local, std::int32
 // Rows of a level, the long ones of each window first; a row of the restriction to the level counts
 // as well as one of its matrix.
 std::vector<std::int32_t> by_length(const SparseMatrix& matrix, const SparseMatrix& prolongator) {
-  constexpr std::int32_t kWindow = 256;
   std::vector<std::int64_t> length(at(matrix.rows()));
   for (std::int32_t row = 0; row < matrix.rows(); ++row)
     length[at(row)] = matrix.end(row) - matrix.begin(row);
   for (const std::int32_t column : prolongator.col) ++length[at(column)];
   std::vector<std::int32_t> order(length.size());
   std::iota(order.begin(), order.end(), 0);
-  for (std::int32_t first = 0; first < matrix.rows(); first += kWindow)
+  for (std::int32_t first = 0; first < matrix.rows(); first += kLevelWindow)
     std::stable_sort(order.begin() + first,
-                     order.begin() + std::min(first + kWindow, matrix.rows()),
+                     order.begin() + std::min(first + kLevelWindow, matrix.rows()),
                      [&](std::int32_t a, std::int32_t b) { return length[at(a)] > length[at(b)]; });
   return order;
 }
@@ -104,6 +103,19 @@ multigrid::Options multigrid_options(const FactorSpec& factors, std::int32_t gat
 }
 
 template <class T>
+void list_rows(const HaloPlan<T>& plan, std::vector<std::int32_t>& owner,
+               std::vector<std::int32_t>& order) {
+  std::size_t rows = 0;
+  for (const LocalSystem<T>& local : plan.local) rows += local.global_row.size();
+  owner.resize(rows);
+  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
+    for (const std::int32_t row : plan.local[pe].global_row) {
+      owner[at(row)] = static_cast<std::int32_t>(pe);
+      order.push_back(row);
+    }
+}
+
+template <class T>
 Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
                        const multigrid::Options& options, const FactorSpec& factors,
                        std::vector<std::int32_t>& owner) {
@@ -112,12 +124,7 @@ Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
         "levels from outside are for one PE, for their prolongators may reach further than A: pass "
         "pes=1, or let pc='amg' make levels of its own");
   std::vector<std::int32_t> order;
-  owner.resize(at(matrix.n));
-  for (std::size_t pe = 0; pe < plan.local.size(); ++pe)
-    for (const std::int32_t row : plan.local[pe].global_row) {
-      owner[at(row)] = static_cast<std::int32_t>(pe);
-      order.push_back(row);
-    }
+  list_rows(plan, owner, order);
   if (factors.prolongators)
     return multigrid::hierarchy_of_prolongators(matrix, *factors.prolongators, options);
   return multigrid::make_hierarchy(matrix, owner, order, options, factors.near.get());
@@ -235,6 +242,8 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
 }
 
 #define CPUFREE_MULTIGRID_LAYOUT(T)                                                        \
+  template void list_rows(const HaloPlan<T>&, std::vector<std::int32_t>&,                  \
+                          std::vector<std::int32_t>&);                                     \
   template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&,                   \
                                   const multigrid::Options&, const FactorSpec&,            \
                                   std::vector<std::int32_t>&);                             \

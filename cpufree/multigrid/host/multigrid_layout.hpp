@@ -17,8 +17,13 @@ void refuse_multigrid_of_slabs(const FactorSpec& factors);
 // PEs share levels of up to `gathered` rows, where `factors` do not say otherwise.
 multigrid::Options multigrid_options(const FactorSpec& factors, std::int32_t gathered);
 
-// That of a matrix whose plan has all PEs; every process makes the same. `owner` becomes the PE of
-// each row. Throws Unsupported where `factors` have prolongators and there are several PEs.
+// The PE of each row of a matrix whose plan has all PEs, and the rows PE by PE, as these have them.
+template <class T>
+void list_rows(const HaloPlan<T>& plan, std::vector<std::int32_t>& owner,
+               std::vector<std::int32_t>& order);
+
+// The hierarchy of such a matrix; every process makes the same. `owner` becomes the PE of each row.
+// Throws Unsupported where `factors` have prolongators and there are several PEs.
 template <class T>
 multigrid::Hierarchy hierarchy_of(const CsrView<T>& matrix, const HaloPlan<T>& plan,
                                   const multigrid::Options& options, const FactorSpec& factors,
@@ -31,6 +36,9 @@ std::vector<LevelReport> report_of(const multigrid::Hierarchy& hierarchy);
 multigrid::SparseMatrix inverse_of(const multigrid::Hierarchy& hierarchy);
 
 using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
+
+// Rows of coarser levels are sorted by length within so many.
+inline constexpr std::int32_t kLevelWindow = 256;
 
 // A level as the PEs of this process have it.
 struct LevelPlan {

@@ -103,7 +103,8 @@ void find_partners(const HaloPlan<T>& plan, const BoundaryRanges& boundaries, Pl
   set_partners(plans, reads);
 }
 
-// All blocks of a PE and of its neighbours, for every block.
+}  // namespace
+
 template <class T>
 void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks) {
   for (std::size_t pe = 0; pe < plans.size(); ++pe)
@@ -118,8 +119,6 @@ void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks)
       }
     }
 }
-
-}  // namespace
 
 template <class T>
 Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, Awaited awaited) {
@@ -212,6 +211,8 @@ std::vector<std::int32_t> ghost_sources(const LocalSystem<T>& local,
 
 template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, Awaited);
 template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, Awaited);
+template void await_everybody(const HaloPlan<float>&, Plans&, std::int32_t);
+template void await_everybody(const HaloPlan<double>&, Plans&, std::int32_t);
 template std::vector<std::int32_t> ghost_sources(const LocalSystem<float>&, const BoundaryRanges&);
 template std::vector<std::int32_t> ghost_sources(const LocalSystem<double>&, const BoundaryRanges&);
 

@@ -53,6 +53,11 @@ std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, in
   return make_block_plans(plan, AllHere(plan.local.size()), blocks, awaited);
 }
 
+// Every block awaits all blocks of its PE and of the neighbours of this.
+template <class T>
+void await_everybody(const HaloPlan<T>& plan, std::vector<std::vector<BlockPlan>>& plans,
+                     std::int32_t blocks);
+
 // What a block reads of others.
 struct BlockReads {
   std::vector<char> local;           // 1 for the blocks of its PE whose rows it reads

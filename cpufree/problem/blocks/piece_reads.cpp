@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
+#include <cstdint>
 #include <vector>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/base/pages.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
 
@@ -14,15 +13,14 @@ namespace cpufree {
 
 namespace {
 
-// Counts the rows that pieces read of others. `reader`: of each row, the last piece that read it,
-// by its number from 1; pages that no piece reads are not touched. The arrays are not checked
-// yet: what is out of range is passed over.
+// Counts the rows that pieces read of others, by a bit for each row: that stays in a cache. The
+// arrays are not checked yet: what is out of range is passed over.
 template <class T>
 class PieceReader {
  public:
-  explicit PieceReader(const CsrView<T>& matrix) : matrix_(matrix), reader_(at(matrix.n)) {}
+  explicit PieceReader(const CsrView<T>& matrix) : matrix_(matrix), read_(at(matrix.n) / 32 + 1) {}
 
-  std::int64_t reads_of(RowRange piece, std::int32_t number) {
+  std::int64_t reads_of(RowRange piece) {
     std::int64_t reads = 0;
     const auto all = static_cast<std::int64_t>(matrix_.col.size());
     const std::int64_t end = std::min(matrix_.row_ptr[at(piece.end)], all);
@@ -31,14 +29,22 @@ class PieceReader {
       const std::int32_t column = matrix_.col[at(e)];
       if (column >= piece.begin && column < piece.end) continue;
       if (column < 0 || column >= matrix_.n) continue;
-      if (std::exchange(reader_[at(column)], number) != number) ++reads;
+      std::uint32_t& word = read_[at(column / 32)];
+      const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(column % 32);
+      if ((word & bit) != 0) continue;
+      if (word == 0) touched_.push_back(column / 32);
+      word |= bit;
+      ++reads;
     }
+    for (const std::int32_t word : touched_) read_[at(word)] = 0;
+    touched_.clear();
     return reads;
   }
 
  private:
   const CsrView<T>& matrix_;
-  PageVector<std::int32_t> reader_;
+  std::vector<std::uint32_t> read_;
+  std::vector<std::int32_t> touched_;  // words of it that are not 0
 };
 
 }  // namespace
@@ -57,7 +63,7 @@ bool pieces_read_more(const CsrView<T>& matrix, std::span<const std::int64_t> cu
   in_parallel(readers, [&](int) {
     PieceReader<T> reader(matrix);
     for (std::size_t k = next++; k < pieces.size() && reads <= most; k = next++)
-      reads += reader.reads_of(pieces[k], static_cast<std::int32_t>(k) + 1);
+      reads += reader.reads_of(pieces[k]);
   });
   return reads > most;
 }

@@ -124,6 +124,18 @@ void fill_slices(const std::vector<int>& devices, const HaloPlan<T>& plan,
 }
 
 template <class T>
+void fill_slices(GpuLayouts<T>& rows, std::size_t k, const PeLayout& layout,
+                 SlicesOnGpu<T>& slices) {
+  const int device = rows.rows(k).device();
+  slices.bytes = gpu::DeviceArray<std::byte>::uninitialised(device, at(layout.units * kSliceUnit));
+  upload_slice_table(slices, device, layout);
+  auto tails = rows.fill_slices(k, layout, slices.slices.data(), slices.bytes.data());
+  slices.tail_col = std::move(tails.tail_col);
+  slices.tail_val = std::move(tails.tail_val);
+  slices.dictionary = {device, dictionary_of<T>(layout)};
+}
+
+template <class T>
 double fill_from_host(const GpuPlace& place, const HaloPlan<T>& plan,
                       const std::vector<PeLayout>& layouts, PeMemories<T>& pes) {
   std::vector<std::vector<T>> inverse;
@@ -164,6 +176,7 @@ double fill_from_gpus(const GpuPlace& place, GpuLayouts<T>& rows,
 #define CPUFREE_PE_MEMORY(T)                                                                    \
   template void fill_slices(const std::vector<int>&, const HaloPlan<T>&,                        \
                             const std::vector<PeLayout>&, std::span<SlicesOnGpu<T>* const>);    \
+  template void fill_slices(GpuLayouts<T>&, std::size_t, const PeLayout&, SlicesOnGpu<T>&);     \
   template double fill_from_host(const GpuPlace&, const HaloPlan<T>&,                           \
                                  const std::vector<PeLayout>&, PeMemories<T>&);                 \
   template double fill_from_gpus(const GpuPlace&, GpuLayouts<T>&, const std::vector<PeLayout>&, \

@@ -80,6 +80,10 @@ using PeMemories = std::vector<PeMemory<T>>;
 template <class T>
 void fill_slices(const std::vector<int>& devices, const HaloPlan<T>& plan,
                  const std::vector<PeLayout>& layouts, std::span<SlicesOnGpu<T>* const> slices);
+// The same of rows that GPUs have, those of PE k.
+template <class T>
+void fill_slices(GpuLayouts<T>& rows, std::size_t k, const PeLayout& layout,
+                 SlicesOnGpu<T>& slices);
 // A block's share of them. Rings are fed by `feed`, if there are any.
 template <class T>
 WarpSlices<T> slices_of(const SlicesOnGpu<T>& pe, const ShareLayout& share,

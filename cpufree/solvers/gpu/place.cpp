@@ -37,7 +37,6 @@ void prepare_for_multigrid(GpuPlace& place) {
   };
   only(place.spec.halo, "halo"), only(place.spec.lanes_log2, "lanes_log2");
   only(place.spec.ring, "ring");
-  only(place.spec.layout, "layout");  // levels are made on the host, beside the layout
 }
 }  // namespace
 

@@ -54,7 +54,6 @@ LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::in
   return best;
 }
 
-namespace {
 // Those of a level of multigrid depend on the number of rows alone: all of its matrices have the
 // same row in the same thread.
 LaneRows spread_rows(RowRange rows, int threads) {
@@ -63,7 +62,6 @@ LaneRows spread_rows(RowRange rows, int threads) {
   spread.lanes_log2 = spread.thin;
   return spread;
 }
-}  // namespace
 
 std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
   std::vector<PeLayout> layouts(plans.size());
@@ -280,14 +278,14 @@ constexpr std::int32_t kLongVectors = 2048;
 // to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
 // MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
 // and 76.7; one H200).
-bool prefetch_pays(const Residency& kept, const Wanted& wanted, std::int32_t rows) {
+bool prefetch_pays(const Residency& kept, const OnChipRequest& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);
   return rows >= kLongVectors && far > 0 &&
-         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > machine::kSolverCachedBytes;
+         wanted.matrix_bytes + (far + 1) * wanted.vector_bytes > wanted.cached_bytes;
 }
 
 // Rings for all blocks, as large as wanted. None if they do not fit: no slots.
-RingShape ring_within(const std::vector<ShareSize>& shares, const Wanted& wanted,
+RingShape ring_within(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                       std::size_t limit) {
   RingShape ring;
   for (const ShareSize& share : shares) {
@@ -312,8 +310,8 @@ std::int32_t usual_rows(const std::vector<ShareSize>& shares) {
 // As many vectors as fit, at most `vectors`. A copy of p saves one or two reads an iteration, a
 // private vector two or three accesses: it is the first to make room. With halos of blocks it is p
 // itself, from which products read.
-FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit, std::int32_t rows,
-                        int vectors) {
+FastMemory keep_vectors(Residency kept, const OnChipRequest& wanted, std::size_t limit,
+                        std::int32_t rows, int vectors) {
   const bool spared = kept.reads == 0;
   kept.scratch = false;
   for (kept.vectors = std::min(wanted.vectors, vectors); kept.vectors > 0; --kept.vectors)
@@ -335,7 +333,7 @@ FastMemory keep_vectors(Residency kept, const Wanted& wanted, std::size_t limit,
 }
 }  // namespace
 
-FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                             std::size_t limit, int mode) {
   if (mode == 0) return {};
   const auto in_16_bytes = static_cast<std::int32_t>(16 / wanted.value_bytes);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpufree/base/machine.hpp"
 #include "cpufree/base/pages.hpp"
 #include "cpufree/formats/warp_slices_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
@@ -77,6 +78,8 @@ std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
 // Rows with so many entries in all, shared among lanes of a block of so many threads. `lanes_log2`:
 // by how many, or -1.
 LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2);
+// As many lanes for each row as there are threads, where rows are fewer.
+LaneRows spread_rows(RowRange rows, int threads);
 // Chunks of slices that a warp of the block sums for these rows, one after the other.
 std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads);
 
@@ -152,7 +155,7 @@ struct FastMemory {
 };
 
 // What a solve would keep on chip.
-struct Wanted {
+struct OnChipRequest {
   int vectors = 0;       // private ones
   bool scratch = false;  // exchanges scratch vectors in every iteration
   std::size_t value_bytes = 0;
@@ -162,17 +165,18 @@ struct Wanted {
   bool passing = false;
   std::int32_t kept = 0;  // where all vectors stay on chip; the rest is then passing
   double matrix_bytes = 0.0, vector_bytes = 0.0;  // of a PE, of one of its vectors
+  double cached_bytes = Machine{}.solver_cached_bytes;
 };
 
 // Whether matrix and operands, too, stay on chip.
-inline bool keeps_operands(const Residency& kept, const Wanted& wanted) {
+inline bool keeps_operands(const Residency& kept, const OnChipRequest& wanted) {
   return kept.matrix && (kept.scratch || !wanted.scratch);
 }
 
 // All vectors, p (a copy, or itself) and the matrix if the shares of all blocks fit into `limit`
 // bytes, if need be without the scratch vector, or without b; else rings, and as many vectors as
 // fit, and pay. `mode`: SystemSpec::residency.
-FastMemory choose_residency(const std::vector<ShareSize>& shares, const Wanted& wanted,
+FastMemory choose_residency(const std::vector<ShareSize>& shares, const OnChipRequest& wanted,
                             std::size_t limit, int mode);
 
 }  // namespace cpufree

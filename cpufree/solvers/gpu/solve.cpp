@@ -21,16 +21,18 @@ namespace {
 // fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
 // through rings should not evict the vectors.
 template <class T>
-Wanted wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpec& spec) {
-  Wanted wanted = wanted_by(spec, sizeof(T));
+OnChipRequest wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpec& spec) {
+  OnChipRequest wanted = wanted_by(spec, sizeof(T));
   const double bytes = facts.bytes_of_pe;
   const int ring = place.spec.ring;
+  const Machine& machine = place.spec.machine;
   wanted.warps = facts.threads / gpu_p2p::kWarp;
   wanted.matrix_bytes = bytes;
-  const bool far = bytes > machine::kSolverCachedBytes;
+  wanted.cached_bytes = machine.solver_cached_bytes;
+  const bool far = bytes > machine.solver_cached_bytes;
   wanted.passing = far;
-  if (far || (facts.lanes_share_rows && bytes > machine::kSolverLeastKeptOf))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine::kSolverKeptBytes / bytes);
+  if (far || (facts.lanes_share_rows && bytes > machine.solver_least_kept_of))
+    wanted.kept = static_cast<std::int32_t>(256.0 * machine.solver_kept_bytes / bytes);
   wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
   const bool coded = std::ranges::any_of(
       facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });
@@ -106,7 +108,7 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   if (simple)
     limit = std::min(limit, fast_memory_limit(all.on_chip, place_.devices, facts_.blocks));
   limit = place_.least("memory on chip", limit);
-  const Wanted all_wanted = wanted_of<T>(place_, facts_, spec);
+  const OnChipRequest all_wanted = wanted_of<T>(place_, facts_, spec);
   FastMemory fast = choose_residency(facts_.sizes, all_wanted, limit, place_.spec.residency);
   const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
   if (facts_.lanes_share_rows && !on_chip)

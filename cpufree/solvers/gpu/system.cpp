@@ -11,6 +11,7 @@
 #include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
+#include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
@@ -36,9 +37,10 @@ constexpr std::int32_t kGathered = 20'000;
 
 // What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
 // small one is expected to stay on chip, with halos of blocks and its values as they are
-// (format_choice.cpp).
+// (format_choice.cpp). `by_gpus`: it has no such halos, where columns in other blocks are packets,
+// that break runs.
 template <class T>
-KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
+KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bool by_gpus) {
   const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
   std::set<T> values;
   for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
@@ -48,17 +50,20 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
                        kVectors * static_cast<double>(matrix.n) * sizeof(T);
   const int blocks = multiprocessors_of_pe(place.devices);
-  const bool small = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz()) &&
-                     bytes <= machine::kSolverBlockBytes * blocks * place.own.all;
+  const bool halos =
+      !by_gpus && place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
+  const bool small = halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
-  SliceKinds kinds = (runs ? kRuns : kSingles) | (coded ? kCodedValues : kPlainValues);
+  SliceKinds kinds = coded ? kCodedValues : kPlainValues;
+  if (runs) kinds |= kRuns;
+  if (!runs || halos) kinds |= kSingles;
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
   const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
   const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
   return {.kinds = kinds,
           .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
           .devices = place.devices,
-          .streams = !light && slices > machine::kSolverCachedBytes * place.own.all};
+          .streams = !light && slices > place.spec.machine.solver_cached_bytes * place.own.all};
 }
 
 // What an update makes anew.
@@ -75,13 +80,21 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   std::jthread waking = wake_devices(place_.devices);
-  if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
+  auto cuts = cuts_for_gpus(place_, matrix, part, order);
+  // Before memory is asked for, which starts CUDA.
+  if (!cuts.empty()) prepare_layout<T>(place_.devices);
+  if (!place_.several_nodes())
+    compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix, !cuts.empty()));
+  if (gpu_makes_hierarchy(place_, matrix.nnz())) {
+    prepare_hierarchy(place_.devices);
+    prepare_layout<float>(place_.devices);  // of levels
+  }
   timer_.lap("choice");
-  if (auto cuts = cuts_for_gpus(place_, matrix, part, order); !cuts.empty()) {
+  if (!cuts.empty() && have_room(place_, GivenCsr<T>::of(matrix), cuts)) {
     waking.join();
     timer_.lap("context");
-    set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts));
-    return;
+    if (set_up_by_gpus(GivenCsr<T>::of(matrix), std::move(cuts))) return;
+    waking = {};
   }
   if (spec.inspect) {
     refuse("the host is to lay this matrix out");
@@ -94,9 +107,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   if (spec.team) gathering_.emplace(spec.team, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (spec.factors.multigrid()) {
-    std::vector<std::int32_t> owner;
-    hierarchy = hierarchy_of(matrix, plan, multigrid_options(spec.factors, kGathered),
-                             spec.factors, owner);
+    hierarchy = make_hierarchy(matrix, plan);
     timer_.lap("multigrid");
   }
   keep_own(plan, place_.own);
@@ -146,6 +157,19 @@ void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t
   });
 }
 
+template <class T>
+multigrid::Hierarchy GpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
+                                                  const HaloPlan<T>& plan) {
+  const FactorSpec& factors = place_.spec.factors;
+  const multigrid::Options options = multigrid_options(factors, kGathered);
+  if (gpu_makes_hierarchy(place_, matrix.nnz())) {
+    const gpu_p2p::DeviceLocks locks(place_.devices);
+    if (auto made = hierarchy_by_gpu(place_, matrix, plan, options)) return *std::move(made);
+  }
+  std::vector<std::int32_t> owner;
+  return hierarchy_of(matrix, plan, options, factors, owner);
+}
+
 // Blocks have the rows of level 0 that they have of A.
 template <class T>
 void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
@@ -156,6 +180,11 @@ void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
       layout_.facts.extent.rows_and_ghosts);
   multigrid_ = std::make_unique<GpuMultigrid<T>>(place_, std::move(hierarchy), std::move(first),
                                                  layout_.facts.threads);
+  report_multigrid();
+}
+
+template <class T>
+void GpuSystem<T>::report_multigrid() {
   layout_.report.levels = multigrid_->reports();
   if (place_.team() != nullptr)
     for (LevelReport& level : layout_.report.levels)
@@ -165,26 +194,43 @@ void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
 }
 
 template <class T>
-void GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts) {
+bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts) {
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
   if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
-    return refuse("the GPU has no room to lay this matrix out");
+    return refuse("the GPU has no room to lay this matrix out"), true;
   cuts_ = std::move(cuts);
   SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
   if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
     // Of a matrix on a GPU, and of one that was to be looked at, the host says more.
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
-    return refuse(found.flaw);
+    return refuse(found.flaw), true;
   }
   if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
-    return refuse("the host is to lay this matrix out: its blocks may exchange packets");
+    return refuse("the host is to lay this matrix out: its blocks may exchange packets"), true;
+  std::optional<HierarchyOnGpu> hierarchy;
+  if (place_.spec.factors.multigrid()) {
+    const GpuRows<T>& rows = sent.rows.front();
+    hierarchy = make_hierarchy_on_gpu<T>(
+        rows.device(), {rows.rows, rows.nnz, rows.ptr.data(), rows.col.data(), rows.val.data()}, {},
+        {}, multigrid_options(place_.spec.factors, kGathered));
+    timer_.lap("multigrid");
+    if (!hierarchy) return cuts_.clear(), false;
+  }
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);
+  if (hierarchy) {
+    timer_.lap("layout");
+    multigrid_ =
+        std::make_unique<GpuMultigrid<T>>(place_, *std::move(hierarchy), rows.layouts.rows(0),
+                                          layout_.pes.front(), layout_.facts.threads);
+    report_multigrid();
+  }
   begin_solves([&](const auto& layouts, auto& pes) {
     return fill_from_gpus(place_, rows.layouts, layouts, pes);
   });
+  return true;
 }
 
 template <class T>

@@ -43,8 +43,11 @@ class GpuSystem final : public System<T> {
   void set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t> order,
                       std::int64_t first_row = 0,
                       std::optional<multigrid::Hierarchy> hierarchy = {});
+  multigrid::Hierarchy make_hierarchy(const CsrView<T>& matrix, const HaloPlan<T>& plan);
   void lay_out_multigrid(multigrid::Hierarchy hierarchy);
-  void set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts);
+  // False: the host is to do it.
+  bool set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts);
+  void report_multigrid();
   // Fills the memory of PEs, and returns the bound of the spectrum.
   using Fill = std::function<double(const std::vector<PeLayout>& layouts, PeMemories<T>& pes)>;
   void begin_solves(const Fill& fill);

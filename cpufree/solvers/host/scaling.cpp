@@ -39,7 +39,7 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   return list;
 }
 
-Wanted wanted_by(const SolveSpec& spec, std::size_t value_bytes) {
+OnChipRequest wanted_by(const SolveSpec& spec, std::size_t value_bytes) {
   const auto needed = needed_vectors(spec);
   const bool scratch =
       spec.method == Method::pipecg || spec.preconditioner == Preconditioner::chebyshev;

@@ -17,7 +17,7 @@ inline constexpr std::size_t kPrivateVectors = 12;  // that `each_private` lists
 // Which private vectors a solve needs, in the order of `each_private`.
 std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec);
 // What of it is to stay on chip; values have `value_bytes`.
-Wanted wanted_by(const SolveSpec& spec, std::size_t value_bytes);
+OnChipRequest wanted_by(const SolveSpec& spec, std::size_t value_bytes);
 
 // Points the private vectors of `vectors` at what `memory(k)` gives, k in the order of
 // `each_private`; those that the solve does not need become null.

@@ -94,8 +94,10 @@ std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int 
     rows += pe.rows;
     const double entries = kPadding * static_cast<double>(pe.nnz);
     const double vectors = kVectors * bytes * static_cast<double>(pe.rows);
-    on_chip = on_chip && entries * (bytes + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
-    perhaps = perhaps && entries * (1.0 + 2.0) + vectors <= machine::kSolverBlockBytes * blocks;
+    on_chip =
+        on_chip && entries * (bytes + 2.0) + vectors <= spec.machine.solver_block_bytes * blocks;
+    perhaps =
+        perhaps && entries * (1.0 + 2.0) + vectors <= spec.machine.solver_block_bytes * blocks;
   }
   if (!may_have_block_halos(spec, nonzeros)) return 0;
   const std::int64_t all_blocks = static_cast<std::int64_t>(shares.size()) * blocks;

@@ -39,8 +39,9 @@ bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most)
 
 // Nonzeros beyond which renumbering takes too long.
 inline constexpr std::int64_t kMostBlockHaloNonzeros = 24'000'000;
-// From which on GPUs lay a matrix out that gets no halos of blocks: it is worth the kernels.
-inline constexpr std::int64_t kLeastGpuLayoutNonzeros = 4'000'000;
+// From which on GPUs lay a matrix out that gets no halos of blocks: below, the host has done it
+// before the GPU has run its dozens of kernels.
+inline constexpr std::int64_t kLeastGpuLayoutNonzeros = 400'000;
 
 // Whether a system of so many nonzeros may have halos of blocks (most_block_reads).
 bool may_have_block_halos(const SystemSpec& spec, std::int64_t nonzeros);

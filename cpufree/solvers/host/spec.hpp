@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/base/machine.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
@@ -69,8 +70,10 @@ struct SystemSpec {
   // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
   SolveSpec first = {};
 
-  // PEs of a node: as if every so many in a row were a machine of their own, whose memory loads and
-  // stores of other PEs do not reach. 0: as it is.
+  Machine machine = {};  // by whose numbers GPUs lay the matrix out
+
+  // Treats every `node_size` consecutive PEs as a machine of their own, whose memory loads and
+  // stores of other PEs do not reach. 0: nodes as they are.
   int node_size = 0;
 
   // For experiments. The defaults leave the choice to the engine.

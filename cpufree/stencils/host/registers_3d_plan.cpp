@@ -92,24 +92,24 @@ std::optional<Tile3dLayout> best_registers_3d(const Grid& grid, const StencilSpe
       best->warps = warps;
     }
   });
-  if (best) best->seconds = least / machine::kGpuClock + machine::kStencilTileExchange;
+  if (best) best->seconds = least / spec.machine.gpu_clock + spec.machine.stencil_tile_exchange;
   return best;
 }
 
 }  // namespace
 
-double registers_3d_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes,
-                            bool source) {
+bool fits_registers_3d(const Grid& grid, int pes, int blocks, std::size_t value_bytes,
+                       bool source) {
   constexpr std::size_t kRoom = 225 << 10;  // of a block: 227 KB without what kernels have besides
   constexpr int kWarps = 16;
   StencilSpec spec;
   spec.pes = pes;
-  if (grid.updated() == 0) return 0.0;
+  if (grid.updated() == 0) return false;
   const std::span<const Tile3dShape> shapes =
       value_bytes == 4 ? std::span<const Tile3dShape>(kTiles3dOfFloat) : kTiles3dOfDouble;
   const auto best =
       best_registers_3d(grid, spec, blocks, value_bytes, source, {{}, {}, kWarps, kRoom, shapes});
-  return best && best->layout.plan.division.pes_in_all() == pes ? best->seconds : 0.0;
+  return best && best->layout.plan.division.pes_in_all() == pes;
 }
 
 std::optional<Tile3dLayout> lay_out_registers_3d(const Grid& grid, const StencilSpec& spec,

@@ -36,7 +36,7 @@ Progress per_point(const Progress& progress, std::int64_t points) {
   };
 }
 
-// What is to be had where no point is updated: the first values, which rank 0 owns.
+// The result where no point is updated: the first values, which rank 0 owns.
 template <class T>
 void keep_all(const StencilProblem<T>& problem, const Team* team) {
   const bool mine = team == nullptr || team->rank() == 0;

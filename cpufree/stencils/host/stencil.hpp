@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/base/machine.hpp"
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
@@ -36,6 +37,7 @@ struct StencilSpec {
   std::vector<int> gpus = {};
   std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
   std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  Machine machine = {};                  // by whose numbers GPUs divide the grid
   int cores = 0;                         // for all PEs of the CPU engine; 0: those of this process
   int layers = 0;  // iterations from one exchange to the next; 0: chosen by a model
 

@@ -30,11 +30,9 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
                               int blocks, std::size_t value_bytes, bool source,
                               const StencilCosts& costs);
 
-// Seconds of an iteration in three dimensions on so many GPUs, each with `blocks` multiprocessors
-// like those of an H200, in tiles that stay in registers; their latency among GPUs is left out. 0:
-// the grid has no such tiles, and its values stay in memory (registers_3d_plan.cpp).
-double registers_3d_seconds(const Grid& grid, int pes, int blocks, std::size_t value_bytes,
-                            bool source);
+// Whether values of a grid of three dimensions stay in registers on so many GPUs, each with
+// `blocks` multiprocessors like those of an H200; else they stay in memory (registers_3d_plan.cpp).
+bool fits_registers_3d(const Grid& grid, int pes, int blocks, std::size_t value_bytes, bool source);
 
 // Iterations between two checks, where an iteration takes `seconds`.
 std::int64_t check_period(const StencilRun& run, double seconds, int layers);

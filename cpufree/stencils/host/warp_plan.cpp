@@ -11,8 +11,6 @@
 
 namespace cpufree {
 
-using namespace machine;  // good for choosing, and for no more
-
 namespace {
 
 constexpr int kMostChunks = 64;
@@ -88,16 +86,17 @@ std::int64_t widest(const Grid& grid, const Division& division, int layers) {
 
 // Seconds of a pass that moves `bytes` between multiprocessors and the cache, and `moved` of them
 // from memory where the cache does not hold them, while it computes.
-double overlapped(double compute, double bytes, double moved) {
-  const double move = moved / (moved < kStencilCacheBytes ? kGpuCacheRate : kGpuMemoryRate);
-  const double cache = bytes / kGpuCacheRate;
+double overlapped(const Machine& machine, double compute, double bytes, double moved) {
+  const bool stays = moved < machine.gpu_cache_bytes;
+  const double move = moved / (stays ? machine.gpu_cache_rate : machine.gpu_memory_rate);
+  const double cache = bytes / machine.gpu_cache_rate;
   const double most = std::max({compute, move, cache});
-  return most + 0.2 * (compute + move + cache - most) + kStencilPassExchange;
+  return most + 0.2 * (compute + move + cache - most) + machine.stencil_pass_exchange;
 }
 
 // In three dimensions: window after window, plane after plane.
-Pass predict_planes(const Grid& grid, const Division& division, int layers, std::size_t value_bytes,
-                    bool source, int warps) {
+Pass predict_planes(const Machine& machine, const Grid& grid, const Division& division, int layers,
+                    std::size_t value_bytes, bool source, int warps) {
   // Cycles: some 100 instructions of 18 warps, 175 for two iterations, and a barrier that all wait
   // at.
   const double plane = layers == 1 ? 900.0 : 1400.0;
@@ -113,12 +112,13 @@ Pass predict_planes(const Grid& grid, const Division& division, int layers, std:
   const double bytes = points * static_cast<double>(value_bytes) * (source ? 3.0 : 2.0);
   const double cache = planes * static_cast<double>(2 * (rows + layers)) * (32 + 2) * 16.0 *
                        division.blocks_in_all();
-  return {division, layers, 1, overlapped(planes * plane / kGpuClock, cache, bytes) / layers};
+  const double compute = planes * plane / machine.gpu_clock;
+  return {division, layers, 1, overlapped(machine, compute, cache, bytes) / layers};
 }
 
 // In two dimensions: all warps compute, each its own strip, while values move.
-Pass predict(const Grid& grid, const Division& division, int layers, std::size_t value_bytes,
-             bool source, int warps) {
+Pass predict_rows(const Machine& machine, const Grid& grid, const Division& division, int layers,
+                  std::size_t value_bytes, bool source, int warps) {
   const int columns = 16 / static_cast<int>(value_bytes);
   std::int64_t tile[3];
   for (int a = 0; a < 3; ++a) tile[a] = extent_of(grid, division, a).most;
@@ -133,7 +133,7 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
     const double here = static_cast<double>(steps);
     if (chunks == 1 || here < least) least = here, best.chunks = chunks;
   }
-  const double compute = least * instructions * warps / kSchedulers / kGpuClock;
+  const double compute = least * instructions * warps / kSchedulers / machine.gpu_clock;
   const double points = static_cast<double>(tile[0] * tile[1] * tile[2]) * division.blocks_in_all();
   const double bytes = points * static_cast<double>(value_bytes);
   // What multiprocessors read of the cache more than once: around strips, chunks and tiles.
@@ -141,7 +141,8 @@ Pass predict(const Grid& grid, const Division& division, int layers, std::size_t
   const double again =
       with_halo(static_cast<double>(tile[2]), 2.0 * static_cast<double>(strips) * columns) *
       with_halo(static_cast<double>(tile[0]) / best.chunks, 2.0 * layers);
-  best.seconds = overlapped(compute, bytes * (again + 1.0), bytes * (source ? 3.0 : 2.0)) / layers;
+  const double moved = bytes * (source ? 3.0 : 2.0);
+  best.seconds = overlapped(machine, compute, bytes * (again + 1.0), moved) / layers;
   return best;
 }
 
@@ -273,7 +274,7 @@ std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilS
   plan.sweep = "registers";
   plan.columns = best->shape.columns;
   plan.rows = best->shape.rows;
-  best->seconds = least / kGpuClock + kStencilRowExchange;
+  best->seconds = least / spec.machine.gpu_clock + spec.machine.stencil_row_exchange;
   plan.check_every = check_period(run, best->seconds, 1);
   describe_tiling(spec, best->layout);
   plan.halo = plan.halo_points == 0 ? "none" : "packets";
@@ -292,10 +293,9 @@ std::optional<TimeTileLayout> lay_out_time_tiles(const Grid& grid, const Stencil
     for (const int layers : kernels.layers) {
       if (spec.layers > 0 ? layers != asked : layers > kUsualLayers) continue;
       if (layers > most_layers(grid, division)) continue;
+      const auto time_of = grid.dims == 3 ? predict_planes : predict_rows;
       const Pass here =
-          grid.dims == 3
-              ? predict_planes(grid, division, layers, value_bytes, source, kernels.warps)
-              : predict(grid, division, layers, value_bytes, source, kernels.warps);
+          time_of(spec.machine, grid, division, layers, value_bytes, source, kernels.warps);
       if (!best || here.seconds < best->seconds) best = here;
     }
   });

@@ -25,7 +25,7 @@ struct GpuNicsOptions {
   int operations = 0;  // that are used on each PE; 0: all that there are
 };
 
-// NICs of the PEs. The layout outlives them. Throws InvalidInput for a name that there is not.
+// NICs of the PEs. The layout outlives them. Throws InvalidInput for an unknown name.
 std::unique_ptr<nics::GpuNics> make_gpu_nics(const GpuPes& pes, const GpuTriggerLayout& layout,
                                              const GpuNicsOptions& options);
 

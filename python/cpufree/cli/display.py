@@ -16,7 +16,7 @@ from rich.text import Text
 from cpufree.cli import endings
 from cpufree.solvers.result import Result
 from cpufree.summary import one_a_line
-from cpufree.text import counted, told_time
+from cpufree.text import counted, time_text
 from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def report_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     return console
 
 
-seconds = told_time
+seconds = time_text
 
 
 def size(value: float) -> str:

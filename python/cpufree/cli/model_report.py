@@ -194,6 +194,7 @@ def validation_facts(found: Validation) -> dict[str, Any]:
     return {
         "passed": found.passed,
         "counts": {name: [sum(group), len(group)] for name, group in found.groups.items()},
+        "coverage": found.coverage,
         "checks": checks,
         "equations": equations,
         "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],

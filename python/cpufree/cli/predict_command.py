@@ -75,7 +75,7 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
     """Predict the time of an iteration of `cpufree stencil` in single precision."""
     from cpufree.cli.stencil_input import parse_grid
     from cpufree.errors import InvalidInputError
-    from cpufree.model.stencils import StencilFacts, stencil_seconds
+    from cpufree.model.stencils import facts_of, stencil_seconds
 
     text = name.removeprefix(GRID)
     _, power, exponent = text.partition("^")
@@ -93,7 +93,10 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
             f"the longest side of {text} has {max(shape) - 2} rows to update: give fewer PEs"
         )
     machine = machine_of(given)
-    times = [stencil_seconds(StencilFacts(shape, pes), machine) for pes in numbers]
+    blocks = int(machine.number("gpu.multiprocessors", "1"))
+    open_ends = (False,) * dims
+    facts = [facts_of(shape, 4, open_ends, False, pes, blocks) for pes in numbers]
+    times = [stencil_seconds(one, machine) for one in facts]
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
     paper.print(stencil_report(machine, numbers, times))
     if given["json"]:

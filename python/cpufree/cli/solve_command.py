@@ -170,14 +170,17 @@ class SolveWork:
 
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
         """Return the solver of a system."""
-        from cpufree.solvers.forecast import Goal, OneCall  # heavy imports, apart from the set-up
+        from cpufree.solvers.forecast import (  # heavy imports, apart from the set-up
+            ExpectedCall,
+            Workload,
+        )
         from cpufree.solvers.solver import Solver
 
         self.laps.lap("imports")
         setup = {name: self.given[name] for name in SETUP}
         setup |= {"engine": self.engine, "partition": problem.partition, "check": self.check}
-        goal = Goal(self.given["solves"], self.given["rtol"], self.given["maxiter"])
-        call = OneCall(goal, method=self.given["method"])
+        workload = Workload(self.given["solves"], self.given["rtol"], self.given["maxiter"])
+        call = ExpectedCall(workload, method=self.given["method"])
         setup |= {"dtype": self.dtype(problem.matrix), "_call": call}
         solver = stage(
             notes,
@@ -265,11 +268,11 @@ class SolveWork:
             precision="single" if self.dtype(problem.matrix) == np.float32 else "double",
             input="whole" if problem.own is None else "rows",
         )
-        goal = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
+        workload = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
         facts = {"problem": self.matrix, "rows": rows, "nnz": int(problem.matrix.nnz)}
         check = None if checked is None else dataclasses.asdict(checked)
         passed = timeline.phases(self.laps, result.timings)
-        return {**record, **facts, "tolerances": goal, "check": check, "phases": passed}
+        return {**record, **facts, "tolerances": workload, "check": check, "phases": passed}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cpufree import distributed, options
+from cpufree import distributed, options, stencil_options
 from cpufree.cli import display
 from cpufree.cli.commands import (
     PLOT_SUFFIXES,
@@ -71,9 +71,9 @@ class Mismatch(CpufreeError):
     """A result is not what the reference computes."""
 
 
-@with_options(options.STENCIL)
+@with_options(stencil_options.STENCIL)
 def stencil(
-    kind: Annotated[str, as_argument(options.KIND)],
+    kind: Annotated[str, as_argument(stencil_options.KIND)],
     given: dict[str, Any],
 ) -> None:
     """Do Jacobi iterations on a grid: each value becomes the mean of its neighbours."""
@@ -159,7 +159,7 @@ class StencilWork:
         used = {name: getattr(result, name) for name in ("engine", "pes", "blocks", "halo_steps")}
         record = run_record(
             ("stencil", self.kind),
-            options.STENCIL,
+            stencil_options.STENCIL,
             self.given,
             **used,
             gpus=list(result.plan.get("gpus", [])),

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from cpufree import options
+from cpufree import stencil_options
 from cpufree.cli.option_types import refuse
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.text import counted
@@ -105,7 +105,7 @@ def parse_boundary(text: str, dims: int) -> str | list[str]:
     try:
         as_boundary(names, dims)
     except InvalidInputError as error:
-        raise refuse(options.BOUNDARY, text, error) from None
+        raise refuse(stencil_options.BOUNDARY, text, error) from None
     return names
 
 

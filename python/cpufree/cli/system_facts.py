@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from cpufree.engines.partition_gain import gain_on
 from cpufree.extension import load_core
@@ -37,6 +38,17 @@ def facts_of(matrix: CsrMatrix, numbers: Sequence[int], machine: Machine) -> lis
 
 def _facts_on(matrix: CsrMatrix, pes: int, machine: Machine, gathered: float) -> SystemFacts:
     report = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
+    found = undivided_facts(matrix, pes, machine, gathered)
+    return replace(
+        found,
+        halo_values=report.halo_values,
+        packets=found.block_packets or max(report.ghosts) <= MOST_PACKETS,
+        imbalance=report.imbalance,
+    )
+
+
+def undivided_facts(matrix: Any, pes: int, machine: Machine, gathered: float) -> SystemFacts:
+    """Return the same but for what depends on how the matrix is divided among GPUs."""
     blocks = pes * int(machine.number("gpu.multiprocessors", "1"))
     room = blocks * machine.number("solver.block_bytes", "B")
     few = matrix.nnz <= load_core().most_block_halo_nonzeros
@@ -45,10 +57,7 @@ def _facts_on(matrix: CsrMatrix, pes: int, machine: Machine, gathered: float) ->
         matrix.shape[0],
         matrix.nnz,
         pes,
-        matrix_bytes=stored_bytes(matrix, blocks, packets),
-        halo_values=report.halo_values,
-        packets=packets or max(report.ghosts) <= MOST_PACKETS,
-        imbalance=report.imbalance,
+        stored_bytes(matrix, blocks, packets),
         value_bytes=matrix.data.dtype.itemsize,
         block_packets=packets,
         gathered_bytes=gathered,

@@ -195,6 +195,21 @@ class Arguments:
             return np.ascontiguousarray(array)
         return np.empty(array.shape, array.dtype)
 
+    def in_planes(self, fields: Sequence[ir.Field]) -> Arguments:
+        """Return arguments whose arrays are given by planes where these fields are planes."""
+        planes = [(f.name, *f.plane) for f in fields if f.role == "argument" and f.plane]
+        if not planes:
+            return self
+        made = copy(self)
+        made.arrays, made.given = dict(self.arrays), dict(self.given)
+        made.on_gpu, made.brought = set(self.on_gpu), set(self.brought)
+        for name, whole, k in planes:
+            made.arrays.pop(whole, None)
+            made.arrays[name], made.given[name] = self.arrays[whole][k], self.given[whole][k]
+            for names in (made.on_gpu, made.brought):
+                names |= {name} if whole in names else set()
+        return made
+
     def take_results(
         self, arrays: Mapping[str, Any], places: Mapping[str, Any], written: Set[str]
     ) -> dict[str, Any]:

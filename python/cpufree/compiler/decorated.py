@@ -19,10 +19,10 @@ from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.lowering import lower
-from cpufree.compiler.front.source import Source
-from cpufree.compiler.gpu_run import gpu_runner, multiprocessors_of, tile_memory_of
+from cpufree.compiler.front.text.source import Source
+from cpufree.compiler.gpu_run import gpu_runner, machine_of, multiprocessors_of, tile_memory_of
 from cpufree.compiler.grid import (
     chosen_kernel,
     grid_groups,
@@ -50,6 +50,7 @@ from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.log import log_choices
+from cpufree.machine import Machine
 from cpufree.options import DISTRIBUTED, WAIT_LIMIT, WAIT_SECONDS
 from cpufree.progress_bar import ProgressBar
 
@@ -156,7 +157,7 @@ class Program:
         kept = returned_fields(lowered.result)
         groups = grid_groups(lowered.program, kept)
         here = devices or [gpu["index"] for gpu in load_core().gpus()][:pes]
-        size = (multiprocessors_of(here), tile_memory_of(here)) if here else (132, MEMORY)
+        size = _size_of(here) if here else (132, MEMORY)
         count = most_pes(groups, len(devices) or pes)
         return explain_kernel(chosen_kernel(groups, count, kept, *size))
 
@@ -328,11 +329,11 @@ class Program:
         kept = returned_fields(lowered.result)
         made = grid_groups(lowered.program, kept)
         devices = where.own_devices[: most_pes(made, len(where.own_devices))]
-        size = multiprocessors_of(devices), tile_memory_of(devices)
+        size = _size_of(devices)
         try:
             return gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)
         except OutOfMemoryError:  # second copies of arrays save time, and take memory
-            kernel = sparing_kernel(lowered.program, len(devices), kept, size[0])
+            kernel = sparing_kernel(lowered.program, len(devices), kept, size[0], size[2])
             return gpu_runner(kernel, devices, kept)
 
     def _kernel(self, lowered: Lowered) -> Kernel:
@@ -349,6 +350,11 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<cpufree.program {self.name}{self.signature}>"
+
+
+def _size_of(devices: list[int]) -> tuple[int, int, Machine]:
+    """Return a GPU's multiprocessors, the bytes of a block's tiles, and the machine."""
+    return multiprocessors_of(devices), tile_memory_of(devices), machine_of(devices)
 
 
 def options_of_run(wait_limit: float | None, progress: Progress, env: Env) -> tuple[float, Watch]:

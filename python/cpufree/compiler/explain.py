@@ -135,7 +135,11 @@ def _reasons(program: ir.Program, groups: list[ir.Group], pes: int, asked: int |
                 "NumPy computes all of them first"
             )
         if not f.distributed:
-            found.append(f"{f.name} has fewer dimensions than the others: every PE has a copy")
+            least = min((len(g.shape) for g in program.fields if g.distributed), default=0)
+            why = (
+                "has fewer dimensions than the others" if len(f.shape) < least else "is read whole"
+            )
+            found.append(f"{f.name} {why}: every PE has a copy")
     for group in groups:
         for stage in group.stages:
             work, beyond = stage.work, stage.below + stage.above

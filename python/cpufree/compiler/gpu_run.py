@@ -19,6 +19,7 @@ from cpufree.compiler.runner import Outcome, Runner, Table, Words
 from cpufree.engines.watch import Watch
 from cpufree.errors import EngineError
 from cpufree.extension import load_core, load_for_programs
+from cpufree.machine import Machine, of_gpu
 
 Copy = list[int]
 """PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
@@ -120,6 +121,12 @@ def gpu_runner(kernel: GridKernel, devices: Sequence[int], kept: Collection[str]
 def multiprocessors_of(devices: Sequence[int]) -> int:
     """Return the multiprocessors of a GPU, of the least if they differ."""
     return min(int(gpu["multiprocessors"]) for gpu in load_core().gpus() if gpu["index"] in devices)
+
+
+def machine_of(devices: Sequence[int]) -> Machine:
+    """Return the machine file that choices for these GPUs go by."""
+    names = (str(gpu["name"]) for gpu in load_core().gpus() if gpu["index"] in devices)
+    return of_gpu(next(names, ""))
 
 
 def tile_memory_of(devices: Sequence[int]) -> int:

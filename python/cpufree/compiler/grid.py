@@ -9,6 +9,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import MEMORY, THREADS
 from cpufree.compiler.emit.choice import memory_plan, sweep_options, tile_plan
 from cpufree.compiler.emit.grid import GridText, emit_grid, register_fields
+from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.resident import emit_tiles
 from cpufree.compiler.emit.rounds import changed_fields, emit_rounds
 from cpufree.compiler.emit.stream_choice import stream_plan
@@ -21,9 +22,11 @@ from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.planes import split_planes
 from cpufree.compiler.passes.points import group_points
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
+from cpufree.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,12 @@ class GridKernel:
 
 def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program in groups, each for one sweep; the caller gets the fields in `kept`."""
-    aligned = align_locals(add_temporaries(program), kept)
-    return group_points(buffer_updates(aligned, kept))
+    return group_points(buffer_updates(_laid_out(program, kept), kept))
+
+
+def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program whose stages that compute the same points have the same indices."""
+    return align_locals(split_planes(add_temporaries(program), kept), kept)
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
@@ -71,6 +78,7 @@ def tile_kernel(
     threads: int = THREADS,
     turns: int | None = None,
     tiles_in_heap: bool = False,
+    known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a program of groups whose values stay on chip.
 
@@ -92,13 +100,15 @@ def tile_kernel(
         Of a round between two exchanges; 0: there are none. None: chosen.
     tiles_in_heap : bool
         For engines whose blocks have no memory of their own.
+    known : Machine, optional
+        With such GPUs, by which is chosen what is not given.
 
     Raises
     ------
     NotOnChip
         They do not; the message says why.
     """
-    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads, turns)
+    plan = tile_plan(groups, pes, kept, multiprocessors, memory, threads, turns, known)
     made = groups
     if plan.rounds is None:
         made = add_exchanges(groups)
@@ -118,12 +128,13 @@ def round_kernel(
     tile: tuple[int, int] | None = None,
     turns: int | None = None,
     tiles_in_heap: bool = False,
+    known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a program of groups whose values come on chip for rounds of turns.
 
     Parameters
     ----------
-    groups, pes, kept, multiprocessors, memory, tiles_in_heap
+    groups, pes, kept, multiprocessors, memory, tiles_in_heap, known
         As of tile_kernel.
     tile, turns : optional
         Rows and columns of a tile, turns of a round; None: chosen.
@@ -133,7 +144,7 @@ def round_kernel(
     NotOnChip
         They do not; the message says why.
     """
-    plan = memory_plan(groups, pes, kept, multiprocessors, memory, tile, turns)
+    plan = memory_plan(groups, pes, kept, multiprocessors, memory, tile, turns, known)
     around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in plan.ghosts.items()}
     size = plan.size * plan.blocks if tiles_in_heap else 0
     layout = RoundLayout(groups, pes, around, changed_fields(groups, plan), size)
@@ -148,12 +159,13 @@ def stream_kernel(
     turns: int | None = None,
     strip: int | None = None,
     chunks: int | None = None,
+    known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a program of groups whose warps stream rows through registers.
 
     Parameters
     ----------
-    groups, pes, kept, multiprocessors
+    groups, pes, kept, multiprocessors, known
         As of tile_kernel.
     turns, strip, chunks : int, optional
         Turns of a round, columns of a strip, parts of a PE's rows; None: chosen.
@@ -163,7 +175,7 @@ def stream_kernel(
     NotOnChip
         They cannot; the message says why.
     """
-    plan = stream_plan(groups, pes, kept, multiprocessors, turns, strip, chunks)
+    plan = stream_plan(groups, pes, kept, multiprocessors, turns, strip, chunks, known)
     ghosts = ghosts_in_rounds(groups, plan.rounds, plan.turns)
     around = {name: g.around if pes > 1 or g.ring0 else 0 for name, g in ghosts.items()}
     changed = ir.touched_fields(groups.body) - register_fields(groups, set(kept))
@@ -177,15 +189,16 @@ def chosen_kernel(
     kept: Collection[str],
     multiprocessors: int,
     memory: int = MEMORY,
+    known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a program of groups that takes the least time, as far as is known."""
     given = groups, pes, kept, multiprocessors
     makes: list[Callable[[], GridKernel]] = [
-        lambda: tile_kernel(*given, memory),
-        lambda: round_kernel(*given, memory),
-        lambda: stream_kernel(*given),
+        lambda: tile_kernel(*given, memory, known=known),
+        lambda: round_kernel(*given, memory, known=known),
+        lambda: stream_kernel(*given, known=known),
     ]
-    found, reasons = [], []
+    found, reasons, rates = [], [], Rates.of(known, pes)
     for make in makes:
         try:
             kernel = make()
@@ -193,24 +206,28 @@ def chosen_kernel(
             reasons.append(str(reason))
         else:
             assert kernel.text.on_chip is not None
-            found.append((time_of(groups, kernel.text.on_chip, pes, kept, multiprocessors), kernel))
-    sweeps = sweep_time(groups, pes, kept, multiprocessors)
+            found.append((time_of(groups, kernel.text.on_chip, *given[1:], rates), kernel))
+    sweeps = sweep_time(*given, rates)
     if found and min(time for time, _ in found) < sweeps:
         return min(found, key=lambda one: one[0])[1]
     made = add_barriers(groups)
     check_barriers(made)
-    options = sweep_options(made, pes, kept)
+    options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
 
 
 def sparing_kernel(
-    program: ir.Program, pes: int, kept: Collection[str], multiprocessors: int
+    program: ir.Program,
+    pes: int,
+    kept: Collection[str],
+    multiprocessors: int,
+    known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
-    made = add_barriers(group_points(align_locals(add_temporaries(program), kept)))
+    made = add_barriers(group_points(_laid_out(program, kept)))
     check_barriers(made)
-    options = sweep_options(made, pes, kept)
+    options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why="GPUs have no memory for more")
 

@@ -286,6 +286,8 @@ class Field:
     axis: int = 0
     apart: int = 1
     first: int = 0
+    plane: tuple[str, int] | None = None
+    """Of a plane: the array that it is of, and its index along that array's first axis."""
 
     @property
     def steps(self) -> tuple[int, ...]:

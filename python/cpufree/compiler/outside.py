@@ -16,9 +16,9 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from cpufree.compiler.front.helpers import helper_of
-from cpufree.compiler.front.source import Source
-from cpufree.compiler.front.uses import Step, Use
+from cpufree.compiler.front.text.helpers import helper_of
+from cpufree.compiler.front.text.source import Source
+from cpufree.compiler.front.text.uses import Step, Use
 from cpufree.compiler.front.values import Listed
 
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis))

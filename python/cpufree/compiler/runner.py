@@ -106,6 +106,7 @@ class Runner:
             As the engine.
         """
         layout, program = self.layout, self.layout.program
+        given = [arguments.in_planes(program.fields) for arguments in given]
         try:
             self._load(given, data)
             laps.lap("load")

@@ -17,9 +17,6 @@ from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
 from cpufree.errors import ProgramError
 
-LEAST_POINTS = int(machine.load().number("setup.least_points", "1"))
-"""Of an array, from which on "auto" takes GPUs: with fewer, starting one takes longer."""
-
 PROGRAM = Kind(
     "program",
     array="an array",
@@ -68,7 +65,7 @@ class ProgramWork(Work):
 
     def too_small(self) -> str:
         """Return why a GPU does not pay, "" where one may."""
-        return too_few(self._points, "point", LEAST_POINTS)
+        return too_few(self._points, "point", machine.least("setup.least_points"))
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return as many GPUs as have enough points each."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from cpufree.errors import OutOfMemoryError
-from cpufree.text import counted, told_time
+from cpufree.text import counted, time_text
 
 T = TypeVar("T", bound=Hashable)
 GAIN = 0.15
@@ -38,15 +37,6 @@ class Size:
     def moved(self) -> float:
         """Bytes that an iteration of a solver reads and writes, at about 12 passes over vectors."""
         return (self.value_bytes + 4) * self.nnz + (12 * self.value_bytes + 4) * self.rows
-
-
-def interpolated(table: Mapping[int, float], gpus: int) -> float:
-    """Return a value for so many GPUs: on the line through the nearest two of a table."""
-    counts = sorted(table)
-    above = min(max(bisect_left(counts, gpus), 1), len(counts) - 1)
-    low, high = counts[above - 1], counts[above]
-    slope = (table[high] - table[low]) / (high - low)
-    return table[low] + slope * (gpus - low)
 
 
 def fits(size: Size, gpus: int, free: int) -> bool:
@@ -80,8 +70,8 @@ def choose(
     best = min(times.values())
     fewest = next(count for count in times if best > (1 - GAIN) * times[count])
     chosen = with_room(size, there, free, fewest)
-    others = [f"{told_time(times[count])} on {count}" for count in times if count != len(chosen)]
-    why = [f"predicted {told_time(times[len(chosen)])} per iteration", *others]
+    others = [f"{time_text(times[count])} on {count}" for count in times if count != len(chosen)]
+    why = [f"predicted {time_text(times[len(chosen)])} per iteration", *others]
     return chosen, ", ".join(why) + no_room(fewest, len(chosen), len(there))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from cpufree import options
+from cpufree import machine, options
 from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, in_processes, nvshmem
 from cpufree.engines.asked import Asked
@@ -161,8 +162,13 @@ def _on_gpus(
     reasons = [f"cuda_p2p: {why}", f"{counted(pes, 'PE')} on {names}: {chosen.why}"]
     return Placement(
         "cuda_p2p", pes, blocks, reasons, why_blocks, chosen.gpus, chosen.warnings,
-        tuning=asked.tuning, expected=chosen.expected,
+        tuning={**asked.tuning, **_planned_by(chosen.gpus)}, expected=chosen.expected,
     )  # fmt: skip
+
+
+def _planned_by(there: Sequence[gpus.Gpu]) -> dict[str, Any]:
+    """Return what has the core plan by the numbers of these GPUs' machine."""
+    return {"machine": machine.planner_numbers(machine.of_gpu(there[0].name))}
 
 
 def _on_cpu(work: Work, asked: Asked, env: Env, why: str, notes: list[str]) -> Placement:
@@ -195,6 +201,8 @@ def _in_team(work: Work, asked: Asked, env: Env, engine: str, team: Team) -> Pla
         placement = Placement(engine, team.size, blocks, reasons, why_blocks, cores=cores)
     else:
         own, of_all = in_processes.choose_gpu(team, asked, env)
+        nodes |= _planned_by(of_all)
+        team.agree("machine file", nodes)
         nodes["nvshmem_library"] = nvshmem.prepare(team)
         if kind.in_nodes:
             nodes["nvshmem_kernels"] = nvshmem.find_kernels()

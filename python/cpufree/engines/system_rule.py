@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import Size, candidates, interpolated
+from cpufree.engines.gpu_choice import Size, candidates
 from cpufree.machine import Machine
 from cpufree.partition.cost import Gain, Spread
-from cpufree.text import counted, told_time
+from cpufree.text import counted, time_text
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def cpu_seconds(size: Size, blocks: int, expected: Expected, known: Machine) -> 
 
 def start_seconds(gpus: int, idle: int, known: Machine) -> float:
     """Return how long it takes to start CUDA on `idle` GPUs, and to set a system up on `gpus`."""
-    start = interpolated(known.table("setup.context", "s"), idle) if idle else 0.0
-    return start + interpolated(known.table("setup.gpu", "s"), gpus)
+    start = known.at("setup.context", "s", idle) if idle else 0.0
+    return start + known.at("setup.gpu", "s", gpus)
 
 
 def choose_place(
@@ -77,13 +77,13 @@ def choose_place(
     if blocks is not None:
         cpu = cpu_seconds(size, blocks, expected, known)
         if cpu < starts[1]:
-            told = f"{told_time(cpu)} on {counted(blocks, 'block')} of the CPU"
-            return Chosen(0, f"{_told(expected)}: {told}, {told_time(starts[1])} to set a GPU up")
+            told = f"{time_text(cpu)} on {counted(blocks, 'block')} of the CPU"
+            return Chosen(0, f"{_told(expected)}: {told}, {time_text(starts[1])} to set a GPU up")
     gpus, why = 1, _told(expected)
     for few, more in itertools.pairwise(starts):
         saved = expected.total * size.moved * (1 / few - 1 / more) / _bandwidth(known)
         takes = starts[more] - starts[few] + forecast.halos(more) - forecast.halos(few)
-        why = f"{_told(expected)}: {more} GPUs save {told_time(saved)}, and take {told_time(takes)}"
+        why = f"{_told(expected)}: {more} GPUs save {time_text(saved)}, and take {time_text(takes)}"
         if saved <= takes or size.moved / few <= least_share(known):
             return Chosen(gpus, why)
         gpus = more

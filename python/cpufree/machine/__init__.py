@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from cpufree.machine.files import Field, Quantity
 
 DEFAULT = "h200"
 """The machine whose numbers hold where there are no measurements."""
+PLANNED = ("gpu.", "solver.block", "solver.cached", "solver.kept", "solver.least_kept", "stencil.")
+"""Beginnings of the names of numbers that planners in C++ go by."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,22 @@ class Machine:
         if found.table is None:
             raise ValueError(f"{name} of {self.machine} is a number, not a table")
         return dict(found.table)
+
+    def at(self, name: str, unit: str, place: float) -> float:
+        """Return a number, of a table that at a place: on the line through the nearest two.
+
+        Beyond its ends a table goes on as it ends.
+
+        >>> load("h100").at("setup.context", "s", 3), load("h100").at("setup.context", "s", 16)
+        (0.615, 2.0)
+        """
+        found = self._entry(name, unit)
+        table = found.table or {0: found.value}
+        after = bisect_left(known := sorted(table), place)
+        if after in (0, len(known)):
+            return table[known[max(after - 1, 0)]]
+        low, high = known[after - 1], known[after]
+        return table[low] + (table[high] - table[low]) * (place - low) / (high - low)
 
     def _entry(self, name: str, unit: str) -> Quantity:
         entry = self.entries[name]
@@ -110,6 +129,20 @@ def possible() -> list[Machine]:
         return [load(said)]
     own = sorted(env.machine_folder().glob("*.json"))
     return [load(str(file)) for file in own] or [load(name) for name in files.names("choices")]
+
+
+def least(name: str) -> int:
+    """Return a count before GPUs are looked at: the least of all machines that this may be."""
+    return int(min(one.number(name, "1") for one in possible()))
+
+
+def planner_numbers(known: Machine) -> dict[str, float]:
+    """Return the numbers that planners in C++ go by (`tools/machine_header.py`)."""
+    return {
+        name: one.value
+        for name, one in known.entries.items()
+        if name.startswith(PLANNED) and one.table is None
+    }
 
 
 def parse(top: Field, origin: str = "") -> Machine:

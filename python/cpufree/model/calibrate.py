@@ -53,8 +53,6 @@ def choices_of(solves: Sequence[Solve], cores: int) -> dict[str, dict[str, Any]]
 
     def table(value: Callable[[int, Sequence[Solve]], float]) -> dict[str, Any]:
         found = {str(count): value(count, _on(solves, count)) for count in counts}
-        # Lines through two numbers: of one GPU, the second is as far again.
-        found = found if len(found) > 1 else {**found, "2": 2.0 * found["1"]}
         return {"value": found, "unit": "s", "provenance": said}
 
     cpu, counts = _on(solves, 0), sorted({one.gpus for one in solves if one.gpus})

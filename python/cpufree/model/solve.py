@@ -150,33 +150,20 @@ def solve_seconds(
     one = iteration_seconds(facts, method, machine)
     count = iterations + LOOPS[method].ends
     parts = {name: count * part for name, part in one.parts.items()}
-    parts["launch"] = _of_pes(machine.table("solver.launch", "s"), facts.pes)
+    parts["launch"] = machine.at("solver.launch", "s", facts.pes)
     seconds = sum(parts.values())
     return IterationTime(
         seconds, seconds * one.low / one.seconds, seconds * one.high / one.seconds, parts
     )
 
 
-def _of_pes(table: Mapping[int, float], pes: int) -> float:
-    """Return what a table says for so many PEs, on the line through two of its numbers."""
-    known = sorted(table)
-    above = next((k for k in range(1, len(known)) if known[k] >= pes), len(known) - 1)
-    low, high = known[above - 1], known[above]
-    return table[low] + (table[high] - table[low]) * (pes - low) / (high - low)
-
-
 def sum_seconds(values: int, pes: int, machine: Machine) -> float:
     """Return the time of an all-reduce of all blocks of all PEs, with the result in each block.
 
-    Between numbers of the table it is on the line through its neighbours; beyond 8 GPUs, which
-    was not measured, it grows as the logarithm of their number does from 4 to 8.
+    Beyond 8 GPUs, which were not measured, it grows as the logarithm of their number does from 4 to
+    8.
     """
-    table = machine.table("sum.one_gpu" if pes == 1 else "sum.two_gpus", "s")
-    known = sorted(table)
-    above = next((count for count in known if count >= values), known[-1])
-    below = max((count for count in known if count <= values), default=known[0])
-    share = (values - below) / (above - below) if above > below else 0.0
-    found = table[below] + share * (table[above] - table[below])
+    found = machine.at("sum.one_gpu" if pes == 1 else "sum.two_gpus", "s", values)
     if pes <= 2:
         return found
     more, size = machine.table("sum.more_gpus", "s"), 2

@@ -12,13 +12,13 @@ import math
 from dataclasses import dataclass
 
 from cpufree.errors import InvalidInputError
+from cpufree.extension import load_core
 from cpufree.machine import Machine
-from cpufree.model.streams import along
 from cpufree.text import counted
 
 PRECISIONS = {4: "single", 8: "double"}
 CHIP_BYTES = 100_000
-"""Of a grid that the registers of a block hold, about, where no plan tells."""
+"""Of a grid of two dimensions that the registers of a block hold, about."""
 LAYERS = {2: 4, 3: 2}
 """Iterations of a pass over values in memory, by the dimensions, where no plan tells."""
 
@@ -44,6 +44,26 @@ class StencilFacts:
     def face_bytes(self) -> float:
         """What a PE sends to a neighbour in an iteration, of slabs along the longest side."""
         return self.value_bytes * math.prod(self.shape) / max(self.shape)
+
+
+def facts_of(
+    shape: tuple[int, ...],
+    value_bytes: int,
+    periodic: tuple[bool, ...],
+    source: bool,
+    pes: int,
+    blocks: int,
+) -> StencilFacts:
+    """Return how a grid would lie on so many GPUs of `blocks` multiprocessors each.
+
+    In three dimensions the engine keeps values in registers wherever its tiles hold them.
+    """
+    on_chip = None
+    if len(shape) == 3:
+        on_chip = load_core().fits_registers_3d(
+            shape, periodic, value_bytes == 4, source, pes, blocks
+        )
+    return StencilFacts(shape, pes, value_bytes, on_chip)
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,7 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     place = "chip" if on_chip else "memory"
     exchange = machine.table(f"stencil.{place}_exchange", "s")[dims]
     if facts.pes > 1:
-        exchange += along(machine.table("stencil.exchange_between", "s"), float(facts.pes))
+        exchange += machine.at("stencil.exchange_between", "s", facts.pes)
         exchange += layers * facts.face_bytes / machine.number("link.store_rate", "B/s")
     points = memory = 0.0
     if on_chip:

@@ -8,8 +8,6 @@ iteration to the next, else from memory.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cpufree.machine import Machine
@@ -56,21 +54,6 @@ class Share:
     """That have shares like this one."""
 
 
-def along(table: Mapping[int, float], at: float) -> float:
-    """Return what a table says at a place: on the line through its neighbours, the ends beyond.
-
-    >>> along({1: 10.0, 3: 20.0}, 2.0), along({1: 10.0, 3: 20.0}, 9.0)
-    (15.0, 20.0)
-    """
-    known = sorted(table)
-    if at <= known[0]:
-        return table[known[0]]
-    for low, high in itertools.pairwise(known):
-        if at <= high:
-            return table[low] + (table[high] - table[low]) * (at - low) / (high - low)
-    return table[known[-1]]
-
-
 RING_BYTES = 82_000
 """Of a block's shared memory, where the matrix comes through rings: 16 warps, two slots."""
 MOST_RESIDENT = 5
@@ -82,13 +65,14 @@ PASSES = (3, 2, 2, 2, 1)
 def stream_seconds(share: Share, machine: Machine) -> tuple[float, float]:
     """Return the seconds in which a PE reads its matrix, and moves its vectors."""
     chip = machine.number("solver.chip_bandwidth", "B/s")
-    whole = machine.table("product.held", "1")
     on_chip, kept = _residents(share, machine)
     streamed = 0.0 if on_chip else share.matrix_bytes
     beside = share.vector_bytes * max(1, share.vectors - kept)  # others read the operand
-    held = vectors_held = along(whole, (streamed + beside) / 1e6)
-    if along(whole, streamed / 1e6) == 0.0:  # through rings, its copies marked evict-first
-        vectors_held = along(machine.table("loop.held", "1"), beside / 1e6)
+    held = vectors_held = machine.at("product.held", "1", (streamed + beside) / 1e6)
+    if (
+        machine.at("product.held", "1", streamed / 1e6) == 0.0
+    ):  # through rings, its copies marked evict-first
+        vectors_held = machine.at("loop.held", "1", beside / 1e6)
         held = _kept_on_purpose(share, machine)
     done = share.entries / machine.number("solver.entry_rate", "1/s")
     if not on_chip:  # to begin a slice of rows: its head, its first entries, their operands
@@ -105,7 +89,7 @@ def stream_seconds(share: Share, machine: Machine) -> tuple[float, float]:
 def _wait(share: Share, machine: Machine) -> float:
     """Return the share of a product by which the slowest block of all GPUs takes longer."""
     what = "flags" if share.gathered_bytes is not None else "packets"
-    return along(machine.table(f"product.wait_{what}", "1"), float(share.gpus))
+    return machine.at(f"product.wait_{what}", "1", share.gpus)
 
 
 def _residents(share: Share, machine: Machine) -> tuple[bool, int]:
@@ -117,7 +101,7 @@ def _residents(share: Share, machine: Machine) -> tuple[bool, int]:
     kept = min(MOST_RESIDENT, int(room / share.vector_bytes))
     if share.matrix_bytes <= room - kept * share.vector_bytes:
         return True, kept
-    if along(machine.table("product.held", "1"), share.matrix_bytes / 1e6) == 0.0:
+    if machine.at("product.held", "1", share.matrix_bytes / 1e6) == 0.0:
         room -= blocks * RING_BYTES
     return False, min(MOST_RESIDENT, int(room / share.vector_bytes))
 
@@ -139,7 +123,5 @@ def _product_rate(share: Share, held: float, machine: Machine) -> float:
 
 def _rate(held: float, machine: Machine, what: str, at: float) -> float:
     """Return the bytes a second of which the cache delivers a share."""
-    memory, cache = (
-        along(machine.table(f"{what}.{k}_rate", "B/s"), at) for k in ("memory", "cache")
-    )
+    memory, cache = (machine.at(f"{what}.{k}_rate", "B/s", at) for k in ("memory", "cache"))
     return 1.0 / (held / cache + (1.0 - held) / memory)

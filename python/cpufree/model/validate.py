@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, WayRecord
 from cpufree.model.fit import medians
-from cpufree.model.patterns.validate import PatternCheck, check_patterns
+from cpufree.model.patterns.validate import BesideMeasured, PatternCheck, check_patterns
 from cpufree.model.samples import Samples
-from cpufree.model.use import by_equation, pipelined, single
+from cpufree.model.use import by_equation, pipelined, predict, single
 
 Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
@@ -27,7 +27,7 @@ LARGEST_ERROR_ABOVE = 0.25
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(BesideMeasured):
     """Predicted against measured, at sizes held out."""
 
     way: str
@@ -39,18 +39,8 @@ class Check:
     limit: float = LARGEST_ERROR
     least_r2: float | None = LEAST_R2
     """None: R² is none of the limits."""
-
-    @property
-    def error(self) -> float:
-        """The median of the relative errors."""
-        return float(np.median(np.abs(self.predicted / self.measured - 1.0)))
-
-    @property
-    def r2(self) -> float:
-        """The coefficient of determination of the logarithms."""
-        logs, residuals = np.log(self.measured), np.log(self.predicted / self.measured)
-        total = float(np.sum((logs - logs.mean()) ** 2))
-        return 1.0 - float(np.sum(residuals**2)) / total if total > 0 else 0.0
+    inside: int | None = None
+    """How many measured times lie in the 95 % interval of a prediction; None: it has none."""
 
     @property
     def passed(self) -> bool:
@@ -110,11 +100,21 @@ class Validation:
         }
 
     @property
+    def coverage(self) -> float | None:
+        """The share of measured times that lie in 95 % intervals; None: there are no intervals."""
+        known = [one for one in self.checks if one.inside is not None]
+        if not known:
+            return None
+        return sum(one.inside or 0 for one in known) / sum(len(one.sizes) for one in known)
+
+    @property
     def told(self) -> str:
-        """How many of each group have passed, in words."""
-        return ", ".join(
-            f"{sum(group)} of {len(group)} {name}" for name, group in self.groups.items() if group
-        )
+        """How many of each group have passed, in words, and what intervals have."""
+        groups = self.groups.items()
+        found = [f"{sum(group)} of {len(group)} {name}" for name, group in groups if group]
+        if self.coverage is not None:
+            found.append(f"95 % intervals have {self.coverage:.0%} of the times")
+        return ", ".join(found)
 
 
 def validate(found: Communication, samples: Samples) -> Validation:
@@ -143,7 +143,13 @@ def validate(found: Communication, samples: Samples) -> Validation:
                     f"{samples.origin}: way {way}, mode {mode}: {len(there.sizes)} sizes are held "
                     f"out, and validation needs {LEAST_SIZES}: measure more sizes"
                 )
-            checks.append(Check(way, kind, there.sizes, there.seconds, predicted))
+            told = predict(found, way, there.sizes, kind == "pipelined")
+            inside = None
+            if told.low is not None and told.high is not None:
+                those = (told.low <= there.seconds) & (there.seconds <= told.high)
+                inside = int(np.count_nonzero(those))
+            one = Check(way, kind, there.sizes, there.seconds, predicted, inside=inside)
+            checks.append(one)
     if not checks:
         raise InvalidInputError(f"{samples.origin}: no size of a known way is held out")
     pairs = itertools.combinations(ways, 2)

@@ -27,6 +27,8 @@ class Traffic:
     """Of a row in a product: its pointer, its operand and its result."""
     product_seconds: float | None = None
     """Of the product of the largest share, where that has been measured; None: by bytes."""
+    hidden: bool = True
+    """Whether kernels of a pipelined method's product run beside its all-reduce."""
 
 
 class Krylov:
@@ -102,8 +104,11 @@ def _pipecg(k: Krylov, flow: Flow) -> None:
         flow.gpu = before
         k.product(flow)
         flow.gpu = k.b.add("synchronize", k.b.all, 0.0, after=(flow.gpu, summed))
-    else:
+    elif k.traffic.hidden:
         _beside(k, flow)
+    else:
+        all_reduce(k.b, k.way, flow, 16)
+        k.product(flow)
     k.vectors(flow, 18)  # z, s, p, x, r, w
 
 

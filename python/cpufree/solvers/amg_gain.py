@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cpufree.engines.expected import by_parts
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.solvers.forecast import Goal
+from cpufree.solvers.forecast import Workload
 from cpufree.text import number
 
 ENGINES = ("cpu_threads", "cpu_processes")
@@ -27,7 +27,7 @@ LEAST_ROWS = 2000
 """Below, solves take less time than questions."""
 
 
-def amg_is_sooner(A: CsrMatrix, goal: Goal, engine: str, modes: int) -> tuple[bool, str]:
+def amg_is_sooner(A: CsrMatrix, workload: Workload, engine: str, modes: int) -> tuple[bool, str]:
     """Return whether multigrid is expected to be sooner for all solves, and why.
 
     `modes`: how many vectors its levels represent.
@@ -36,8 +36,8 @@ def amg_is_sooner(A: CsrMatrix, goal: Goal, engine: str, modes: int) -> tuple[bo
         return False, f"jacobi: what multigrid gains is not known on {engine}"
     if A.shape[0] < LEAST_ROWS:
         return False, f"jacobi: multigrid does not pay below {number(LEAST_ROWS)} rows"
-    expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
-    cost = SURE * ((SETUP if modes == 1 else OF_NODES) + CYCLE * ITERATIONS * goal.solves)
+    expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
+    cost = SURE * ((SETUP if modes == 1 else OF_NODES) + CYCLE * ITERATIONS * workload.solves)
     pays = expected.total > cost
     return pays, (
         f"{'amg' if pays else 'jacobi'}: {expected.told} with jacobi are expected "

@@ -12,12 +12,14 @@ from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.solvers.amg_gain import amg_is_sooner
-from cpufree.solvers.forecast import Goal
+from cpufree.solvers.forecast import Workload
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
-SET_UP = ("block_jacobi", "fsai", "amg")
+ON_HOST = ("block_jacobi", "fsai")
+"""Set up by the host alone."""
+SET_UP = (*ON_HOST, "amg")
 """Preconditioners that are set up along with the matrix."""
 
 
@@ -33,7 +35,7 @@ class PreconditionerChoice:
     level: int = 1
     block: int | str = "auto"
     modes: ModesGiven = field(default_factory=ModesGiven)
-    goal: Goal = field(default_factory=Goal)
+    workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
         if isinstance(self.pc, Levels):
@@ -61,7 +63,7 @@ class PreconditionerChoice:
     def tuning(self) -> dict[str, Any]:
         """What the core is to set up; nothing for preconditioners that need none."""
         if self.name == "auto":
-            return {"pc": "auto", "modes": self.modes, "goal": self.goal}
+            return {"pc": "auto", "modes": self.modes, "workload": self.workload}
         if self.name not in SET_UP:
             return {}
         block = 0 if self.block == "auto" else int(self.block)
@@ -96,12 +98,12 @@ class PreconditionerChoice:
 def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is to be set up in a form that processes can compare."""
     told = {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
-    return {k: repr(v) if isinstance(v, Goal) else v for k, v in told.items()}
+    return {k: repr(v) if isinstance(v, Workload) else v for k, v in told.items()}
 
 
 def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the core is to set up where auto is no multigrid."""
-    made = {k: v for k, v in tuning.items() if k not in ("modes", "goal")}
+    made = {k: v for k, v in tuning.items() if k not in ("modes", "workload")}
     if made.get("pc") == "auto":
         del made["pc"]
     return made
@@ -119,7 +121,7 @@ def set_up_of(
     modes = tuning["modes"].of(A) if "modes" in tuning else None
     if tuning.get("pc") == "auto":
         count = 1 if modes is None else modes.vectors.shape[1]
-        multigrid, reason = amg_is_sooner(A, tuning["goal"], engine, count)
+        multigrid, reason = amg_is_sooner(A, tuning["workload"], engine, count)
         why.append(reason)
         if multigrid:
             made["pc"] = "amg"
@@ -184,5 +186,5 @@ def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
     what = "block" if plan["factors"] == "block_jacobi" else "row"
     return [
         f"A is not positive definite, or nearly so: {counted(count, what)} of the preconditioner "
-        f"{plan['factors']} could not be had, and are Jacobi's"
+        f"{plan['factors']} could not be computed; Jacobi is used for them"
     ]

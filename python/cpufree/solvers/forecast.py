@@ -19,7 +19,7 @@ from cpufree.solvers.columns import shape_of
 
 
 @dataclass(frozen=True)
-class Goal:
+class Workload:
     """What a matrix is set up for."""
 
     solves: int = 1
@@ -29,27 +29,27 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class OneCall:
+class ExpectedCall:
     """What a caller knows who makes a Solver for one call."""
 
-    goal: Goal = Goal()
+    workload: Workload = Workload()
     right: Any = None
     """The right-hand side, for the type of the solve and the GPU; None: not known."""
     method: str = "auto"
 
 
-def goal_of(b: Any, rtol: Any, maxiter: Any) -> Goal:
-    """Return the goal of a set-up for one call; InvalidInputError for options out of range.
+def workload_of(b: Any, rtol: Any, maxiter: Any) -> Workload:
+    """Return the workload of a set-up for one call; InvalidInputError for options out of range.
 
     Each column of b is a solve. A b that is no array of columns is refused later.
     """
     shape = shape_of(b)
     columns = shape[1] if len(shape) == 2 and shape[0] > 1 else 1
     limits = (choices.valid(options.RTOL, rtol), choices.valid(options.MAXITER, maxiter))
-    return Goal(max(1, columns), *limits)
+    return Workload(max(1, columns), *limits)
 
 
-def with_first_solve(where: Placement, pc: str, call: OneCall) -> Placement:
+def with_first_solve(where: Placement, pc: str, call: ExpectedCall) -> Placement:
     """Return where a system goes, GPUs told of the solve that comes first: its kernels compile.
 
     Args:
@@ -63,16 +63,16 @@ def with_first_solve(where: Placement, pc: str, call: OneCall) -> Placement:
     return replace(where, tuning={**where.tuning, "first_method": method, "first_pc": pc})
 
 
-def forecast(A: CsrMatrix, goal: Goal, past: Sequence[int]) -> Forecast:
+def forecast(A: CsrMatrix, workload: Workload, past: Sequence[int]) -> Forecast:
     """Return what is known of a system.
 
     Args:
-        A: the matrix. goal: what it is set up for.
+        A: the matrix. workload: what it is set up for.
         past: iterations of the solves until now; without any, those on parts of A tell.
     """
     if past:
-        expected = by_past(past, goal.solves)
+        expected = by_past(past, workload.solves)
     else:
-        expected = by_parts(A, goal.rtol, goal.maxiter, goal.solves)
+        expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
     gain = gain_on("cuda_p2p", expected.solves, expected.iterations)
     return Forecast(expected, Spread.of(A), gain)

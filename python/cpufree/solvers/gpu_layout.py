@@ -22,7 +22,7 @@ from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers.factors import SET_UP, without_multigrid
+from cpufree.solvers.factors import ON_HOST, SET_UP, without_multigrid
 from cpufree.solvers.forecast import with_first_solve
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
@@ -41,7 +41,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
         return False
     named = context.named in ("auto", "cuda_p2p")
-    return named and context.asked.tuning.get("pc") not in SET_UP
+    return named and context.asked.tuning.get("pc") not in ON_HOST
 
 
 def lay_out_on_gpu(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree import summary
 from cpufree.distributed import Team
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
@@ -16,6 +17,7 @@ from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, says_what_compiles
 from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
+from cpufree.machine import least
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.solvers import agreement
 from cpufree.solvers.layout import Layout, lay_out, relaid
@@ -23,7 +25,7 @@ from cpufree.solvers.nullspace import NullSpace, singular_note
 from cpufree.solvers.preparation import Prepared, prepare_values
 from cpufree.solvers.setup import lay_out_matrix, set_up
 from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
-from cpufree.solvers.work import LEAST_NONZEROS, SYSTEM
+from cpufree.solvers.work import SYSTEM
 from cpufree.text import counted
 
 REUSE = ("auto", "pattern", "none")
@@ -168,6 +170,21 @@ class MatrixOnPes:
         self.layout = self.layout.freed()
         self._gpu_layout = self._small = None
 
+    def summary(self) -> tuple[str, list[tuple[str, str]]]:
+        """Return the title and the rows of a Solver's report."""
+        layout, plan = self.layout, self.layout.plan
+        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}"
+        where = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
+        where += f", {layout.device_names}" if layout.device_names else ""
+        rows = [
+            ("type", str(self.dtype)),
+            ("engine", f"{layout.engine}, {where}"),
+            ("seconds", f"set-up {self.setup_timings['setup']:.3g}"),
+            ("why", summary.one_a_line("; ".join(layout.why))),
+            *(("warning", warning) for warning in layout.warnings),
+        ]
+        return f"{title}{', closed' if self.closed else ''}", rows
+
     def _null_space(self) -> NullSpace | None:
         """Return the null space that is given, which all of a team have to give."""
         given = self._context.options.nullspace
@@ -198,7 +215,10 @@ class MatrixOnPes:
             prepared is not None
             and self._context.named == "auto"
             and layout.engine == "cpu_threads"
-            and (prepared.pattern.nnz < LEAST_NONZEROS or layout.placement.expected is not None)
+            and (
+                prepared.pattern.nnz < least("setup.least_nonzeros")
+                or layout.placement.expected is not None
+            )
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None

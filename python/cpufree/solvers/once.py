@@ -19,7 +19,7 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.forecast import OneCall, goal_of
+from cpufree.solvers.forecast import ExpectedCall, workload_of
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
@@ -116,7 +116,7 @@ def solve(
         near_nullspace=near_nullspace,
         coordinates=coordinates,
         unknowns=unknowns,
-        _call=OneCall(goal_of(b, rtol, maxiter), b, method),
+        _call=ExpectedCall(workload_of(b, rtol, maxiter), b, method),
     ) as solver:
         return solver.solve(
             b,

@@ -101,7 +101,10 @@ def symmetry_warnings(asymmetry: float) -> list[str]:
     """Return a warning of a matrix that is this far from symmetric, none where it is symmetric."""
     if asymmetry == 0.0:
         return []
-    return [f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which passes as noise"]
+    return [
+        f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which is rounding: it is "
+        "treated as symmetric"
+    ]
 
 
 def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:

@@ -31,7 +31,7 @@ from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
-from cpufree.solvers.watched_cg import goal_of, watched_cg
+from cpufree.solvers.watched_cg import watched_cg, workload_of
 
 # An M that misses the inverse diagonal by no more than this, relative, is Jacobi.
 JACOBI_TOLERANCE = 1e-6
@@ -308,8 +308,8 @@ def residual_norm(
     right = np.reshape(b, -1)
     if matrix is None:
         return lambda x: float(np.linalg.norm(right - np.reshape(A.matvec(x), -1)))
-    entries, goal = matrix, goal_of(right, how["rtol"], how["atol"])
-    return lambda x: check_answer(entries, right, x, goal).norm
+    entries, workload = matrix, workload_of(right, how["rtol"], how["atol"])
+    return lambda x: check_answer(entries, right, x, workload).norm
 
 
 def check_operator(A: LinearOperator, pc: str | Levels | None) -> None:

@@ -100,6 +100,8 @@ def _set_up_unchecked(
         return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
     prepared = replace(unchecked, warnings=check_matrix(A))
     laps.lap("check")
+    if sharing is not None:  # it has been found out that the host lays this matrix out
+        where = replace(where, tuning={"layout": 0, **where.tuning})
     shared = sharing or partial(_share, prepared, where, context)
     return MatrixSetup.of(prepared, lay_out(prepared, where, shared, laps))
 
@@ -137,10 +139,10 @@ def _place(
     rhs_gpu: int | None = None,
 ) -> Placement:
     """Return where a matrix goes."""
-    A, goal = prepared.matrix, context.options.call.goal
+    A, workload = prepared.matrix, context.options.call.workload
     size = Size(A.shape[0], A.nnz, A.dtype.itemsize)
     if context.team is None:
-        work = SystemWork(size, partial(forecast, A, goal, past))
+        work = SystemWork(size, partial(forecast, A, workload, past))
     else:
         agreement.agree_on_matrix(context.team, prepared, context.sharing)
         laps.lap("agree")
@@ -154,7 +156,7 @@ def _place(
 def _share(prepared: Prepared, where: Placement, context: SetupContext) -> Sharing:
     """Return which PE owns which rows; with a team, rank 0 decides."""
     expected = None if where.expected is None else where.expected.iterations
-    solves = context.options.call.goal.solves
+    solves = context.options.call.workload.solves
     gain = gain_on(where.engine, solves, expected, where.gpu_name)
     folder, cache = context.options.partition_cache, None
     if folder is not None:

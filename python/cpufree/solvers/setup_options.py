@@ -17,7 +17,7 @@ from cpufree.env import Env
 from cpufree.laps import Laps
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers.factors import comparable
-from cpufree.solvers.forecast import OneCall
+from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.work import SYSTEM
 
@@ -31,7 +31,7 @@ class SetupOptions:
     reorder: str | bool
     check: bool
     dtype: npt.DTypeLike | None
-    call: OneCall
+    call: ExpectedCall
     partition_cache: str | os.PathLike[str] | None = None
     nullspace: NullSpaceLike = None
     pc: str = "jacobi"

@@ -32,16 +32,15 @@ from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
+from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice
-from cpufree.solvers.forecast import Goal, OneCall
+from cpufree.solvers.forecast import ExpectedCall, Workload
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
-from cpufree.solvers.turns import Turns
-from cpufree.text import counted
 
 
 @with_parameters
@@ -120,13 +119,13 @@ class Solver:
         coordinates: ModesLike = None,
         unknowns: str = "auto",
         solves: int = 1,
-        _call: OneCall | None = None,
+        _call: ExpectedCall | None = None,
     ) -> None:
         modes = ModesGiven(near_nullspace, coordinates, unknowns)
-        call = _call or OneCall(Goal(choices.valid(schema.SOLVES, solves)))
-        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.goal)
+        call = _call or ExpectedCall(Workload(choices.valid(schema.SOLVES, solves)))
+        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.workload)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
-        self._lock = Turns("this Solver")
+        self._lock = ExclusiveLock("this Solver")
         options = SetupOptions(
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
         )
@@ -387,22 +386,7 @@ class Solver:
         )
 
     def __repr__(self) -> str:
-        return summary.as_text(*self._summary())
+        return summary.as_text(*self._matrix.summary())
 
     def _repr_html_(self) -> str:
-        return summary.as_html(*self._summary())
-
-    def _summary(self) -> tuple[str, list[tuple[str, str]]]:
-        """Return the title and the rows of a report."""
-        matrix, plan = self._matrix, self.plan
-        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(matrix.nnz, 'nonzero')}"
-        layout = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
-        layout += f", {self.device}" if self.device else ""
-        rows = [
-            ("type", str(self.dtype)),
-            ("engine", f"{self.engine}, {layout}"),
-            ("seconds", f"set-up {self.setup_seconds:.3g}"),
-            ("why", summary.one_a_line("; ".join(matrix.layout.why))),
-            *(("warning", warning) for warning in self.warnings),
-        ]
-        return f"{title}{', closed' if matrix.closed else ''}", rows
+        return summary.as_html(*self._matrix.summary())

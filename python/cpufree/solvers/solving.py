@@ -22,13 +22,13 @@ from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
 from cpufree.solvers.column_groups import METHOD, Several, Way, choose_way, padded
+from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
-from cpufree.solvers.turns import Turns
 from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
 from cpufree.text import counted
 
@@ -114,7 +114,7 @@ def with_notes(
     return dataclasses.replace(result, warnings=tuple(notes))
 
 
-def solve_columns(matrix: MatrixOnPes, lock: Turns, b: Any, x0: Any, call: Call) -> Result:
+def solve_columns(matrix: MatrixOnPes, lock: ExclusiveLock, b: Any, x0: Any, call: Call) -> Result:
     """Return the Result of a solve for each column, with no other call in between."""
     b, x0 = columns.as_matrix(b), columns.as_matrix(x0)
 

@@ -93,7 +93,7 @@ def _is_zero(u: Any, v: Any) -> bool:
     return bool(most[1] == 0.0 or np.vdot(u / most[0], v / most[1]) == 0.0)
 
 
-def goal_of(b: Any, rtol: float, atol: float) -> float:
+def workload_of(b: Any, rtol: float, atol: float) -> float:
     """Return the norm of b - A x asked for; rtol may be infinite."""
     norm = float(np.linalg.norm(b))
     return max(rtol * norm, atol) if norm > 0.0 else atol
@@ -135,7 +135,7 @@ def watched_cg(
     norm : float
         ‖b - A x‖₂.
     """
-    goal = goal_of(b, rtol, atol)
+    workload = workload_of(b, rtol, atol)
     most = 10 * b.shape[0] if maxiter is None else maxiter
     operators = _Operators(A, M, callback)
     tolerances = {"rtol": rtol, "atol": atol}
@@ -143,8 +143,8 @@ def watched_cg(
     while True:
         x, reason = operators.loop(b, guess, most - operators.iterations, tolerances)
         norm = float(norm_of_residual(x))
-        if norm <= goal:
-            reason = Reason.CONVERGED_RTOL if goal > atol else Reason.CONVERGED_ATOL
+        if norm <= workload:
+            reason = Reason.CONVERGED_RTOL if workload > atol else Reason.CONVERGED_ATOL
         elif not np.isfinite(norm):
             reason = Reason.DIVERGED_NANORINF
         elif reason is None and operators.iterations >= most:
@@ -154,4 +154,4 @@ def watched_cg(
         if reason is not None:
             return x, operators.iterations, reason, norm
         before, guess = norm, x
-        tolerances = {"rtol": 0.0, "atol": _CLOSER * goal}
+        tolerances = {"rtol": 0.0, "atol": _CLOSER * workload}

@@ -14,10 +14,7 @@ from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.engines.system_rule import Forecast
 from cpufree.env import Env
 from cpufree.extension import load_core
-from cpufree.text import counted, told_time
-
-LEAST_NONZEROS = int(machine.load().number("setup.least_nonzeros", "1"))
-"""From which on "auto" takes GPUs: below, a solve is over before a GPU has been set up."""
+from cpufree.text import counted, time_text
 
 SYSTEM = Kind("system", array="b", arrays="vectors", done="solved", in_nodes=True)
 
@@ -39,7 +36,7 @@ class SystemWork(Work):
 
     def too_small(self) -> str:
         """Return why a GPU does not pay, "" where one may."""
-        return too_few(self.size.nnz, "nonzero", LEAST_NONZEROS)
+        return too_few(self.size.nnz, "nonzero", machine.least("setup.least_nonzeros"))
 
     def sooner_on_cpu(self, blocks: int) -> Chosen | None:
         """Return the CPU, if it has the answer before CUDA could have started; None: it may not.
@@ -58,8 +55,8 @@ class SystemWork(Work):
         takes = max(system_rule.cpu_seconds(self.size, blocks, expected, one) for one in machines)
         if takes >= start:
             return None
-        told = f"{told_time(takes)} on {counted(blocks, 'block')} of the CPU"
-        why = f"{expected.told}: {told}, where CUDA alone takes {told_time(start)} to start"
+        told = f"{time_text(takes)} on {counted(blocks, 'block')} of the CPU"
+        why = f"{expected.told}: {told}, where CUDA alone takes {time_text(start)} to start"
         return Chosen([], why, expected=expected)
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:

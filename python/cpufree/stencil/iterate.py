@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cpufree import device_arrays
-from cpufree import options as schema
+from cpufree import device_arrays, stencil_options
 from cpufree.arguments import Count, Engine, Gpus
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
@@ -210,8 +209,8 @@ def _options(
     """Return the options of a run, as the compiled core takes them."""
     options: dict[str, Any] = {
         "halo_steps": choose_halo_steps(halo_steps),
-        "iterations": choices.valid(schema.ITERS, iters),
-        "tol": -1.0 if tol is None else choices.valid(schema.TOL, tol),
+        "iterations": choices.valid(stencil_options.ITERS, iters),
+        "tol": -1.0 if tol is None else choices.valid(stencil_options.TOL, tol),
         "check_every": 100 if tol is not None else 0,
         "time_limit": choices.seconds("time_limit", time_limit, 0.0),
         "wait_limit": choices.seconds(
@@ -219,7 +218,7 @@ def _options(
         ),
     }
     if check_every is not None:
-        options["check_every"] = choices.valid(schema.CHECK_EVERY, check_every)
+        options["check_every"] = choices.valid(stencil_options.CHECK_EVERY, check_every)
     return options
 
 
@@ -283,10 +282,10 @@ def placed_on_gpus(outcome: Mapping[str, Any]) -> bool:
 
 def choose_halo_steps(asked: int | str) -> int:
     """Return the iterations between two exchanges, 0 where the engine decides."""
-    steps = choices.valid(schema.HALO_STEPS, asked)
+    steps = choices.valid(stencil_options.HALO_STEPS, asked)
     if steps == "auto":
         return 0
-    most = int(schema.HALO_STEPS.most or 0)
+    most = int(stencil_options.HALO_STEPS.most or 0)
     if steps > most:
         raise InvalidInputError(f"halo_steps is {steps}: at most {most} are possible")
     return int(steps)

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from cpufree import machine
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import Size, choose, fits, interpolated
+from cpufree.engines.gpu_choice import Size, choose, fits
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
 from cpufree.extension import load_core
-
-LEAST_UPDATES = int(machine.load().number("setup.least_updates", "1"))
-"""From which on "auto" takes GPUs: below, cores are done before a GPU has been set up."""
+from cpufree.model.stencils import facts_of, stencil_seconds
 
 GRID = Kind("grid", array="u0", arrays="values", done="done")
 
@@ -43,44 +41,21 @@ class GridWork(Work):
         return math.prod(self.shape)
 
     @property
-    def dims(self) -> int:
-        """Dimensions of the grid."""
-        return len(self.shape)
-
-    @property
     def _size(self) -> Size:
         return Size(self.points, 0, self.value_bytes, what="grid", vectors=4)
 
-    def seconds_in_registers_3d(self, gpus: int, blocks: int) -> float:
-        """Return those of an iteration with values in registers; 0: they do not hold the grid."""
-        if self.dims != 3:
-            return 0.0
-        single = self.value_bytes == 4
-        found = load_core().registers_3d_seconds(
-            list(self.shape), list(self.periodic), single, self.source, gpus, blocks
-        )
-        return float(found)
-
     def too_small(self) -> str:
         """Return why a GPU does not pay, "" where one may."""
-        return too_few(self.updates, "update", LEAST_UPDATES)
+        return too_few(self.updates, "update", machine.least("setup.least_updates"))
 
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs for which no other number saves much of an iteration."""
         known = machine.of_gpu(there[0].name)
-        rate = known.table("stencil.bandwidth", "B/s")[self.dims]
-        latencies = known.table("stencil.latency", "s")
         each = min(gpu["multiprocessors"] for gpu in load_core().gpus())
 
         def seconds(count: int) -> float:
-            # In three dimensions the engine keeps values in registers wherever they fit.
-            in_registers = self.seconds_in_registers_3d(count, each)
-            latency = interpolated(latencies, count)
-            if in_registers > 0.0:
-                return in_registers + latency - latencies[1]
-            # Each value counts as read and written once, whatever the caches save.
-            moved = 2 * self.value_bytes * self.points / count
-            return moved / rate + latency
+            grid = self.shape, self.value_bytes, self.periodic, self.source
+            return stencil_seconds(facts_of(*grid, count, each), known).seconds
 
         return Chosen(*choose(self._size, there, Gpu.room, seconds))
 

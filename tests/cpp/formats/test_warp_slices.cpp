@@ -120,14 +120,14 @@ std::pair<std::int32_t, T> entry(const Built<T>& built, std::size_t s, int l, st
   return {column, built.dictionary[load<std::uint8_t>(values, place)]};
 }
 
-// The columns that padding of row `row` may read: those of the row, or the row itself; where they
-// come in runs, those of any row of the slice.
+// The columns that padding of row `row` may read: those of the row, or the row itself, or the last
+// one where that is none; where they come in runs, those of any row of the slice.
 template <class T>
 std::set<std::int32_t> readable_by(const LocalSystem<T>& local, const LaneRows& rows,
                                    std::int32_t row, ColumnCode code) {
   const bool runs = code == ColumnCode::runs;
   std::set<std::int32_t> readable;
-  if (!runs) readable.insert(row);
+  if (!runs) readable.insert(std::min(row, local.rows() - 1));
   for (std::int64_t k = local.row_ptr[at(runs ? rows.begin : row)];
        k < local.row_ptr[at((runs ? rows.end - 1 : row) + 1)]; ++k)
     readable.insert(local.col[at(k)]);
@@ -371,6 +371,23 @@ TEST(padding_of_boundary_rows_reads_what_the_row_reads) {
   const auto plan = make_halo_plan(a.view(), random_partition(a.n(), 3, 3), {}, 3);
   for (const auto& local : plan.local)
     check_built(local, build(local, {{0, local.interior}, {local.interior, local.rows()}}));
+}
+
+// Such as those of a prolongator: a row's number is that of no column.
+TEST(padding_of_rows_that_outnumber_the_columns_reads_a_column) {
+  constexpr std::int32_t kColumns = 4;
+  std::vector<std::int32_t> lengths;
+  for (std::int32_t i = 0; i < 77; ++i) lengths.push_back(i % 5 == 2 ? 0 : 1);
+  auto local = rows_of<float>(lengths);
+  local.rows_elsewhere = kColumns;
+  for (const std::int32_t lanes_log2 : {0, 1, 5}) {
+    const auto built = build(local, {{0, 30}, {30, 77}}, true, lanes_log2);
+    for (std::size_t s = 0; s < built.shape.slice.size(); ++s)
+      for (std::int32_t l = 0; l < 32; ++l)
+        for (std::int32_t k = 0; k < built.shape.slice[s].width; ++k)
+          CHECK(entry(built, s, l, k).first < kColumns);
+    check_built(local, built);
+  }
 }
 
 TEST(columns_take_16_bits_where_they_lie_close_together) {

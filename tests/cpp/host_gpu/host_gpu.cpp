@@ -24,12 +24,15 @@ int lies_on(const void* p) {
   return inside ? found->second.device : -1;
 }
 
-// Bytes of ones are NaNs.
+// Bytes of ones are NaNs: until something is written, and behind the end, so that even a read in
+// vain, whose value is multiplied by zero, shows.
 gpuError_t allocate(void** p, std::size_t bytes) {
+  constexpr std::size_t kBehind = 4096;
   need_context();
-  *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);  // as CUDA's
+  const std::size_t all = (bytes + kBehind + 255) / 256 * 256;
+  *p = std::aligned_alloc(256, all);  // as CUDA's
   if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
-  std::memset(*p, 0xff, bytes);
+  std::memset(*p, 0xff, all);
   return gpuSuccess;
 }
 

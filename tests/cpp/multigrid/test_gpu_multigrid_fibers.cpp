@@ -158,16 +158,61 @@ TEST(other_solves_of_the_system_go_on) {
 
 TEST(what_multigrid_leaves_no_choice_of_is_refused) {
   const auto a = grid2d(10, 10);
-  for (int SystemSpec::* tuning :
-       {&SystemSpec::halo, &SystemSpec::lanes_log2, &SystemSpec::ring, &SystemSpec::layout}) {
+  for (int SystemSpec::* tuning : {&SystemSpec::halo, &SystemSpec::lanes_log2, &SystemSpec::ring}) {
     auto where = spec_for(1);
     where.*tuning = 2;
     CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, where));
   }
 }
 
-TEST(large_matrices_are_laid_out_by_the_host_which_makes_the_levels) {
-  CHECK_EQ(place_on_gpus(spec_for(1), 10'000'000, sizeof(double)).spec.layout, 0);
+namespace {
+template <class T>
+void check_alike_by_host_and_gpu(const Matrix<T>& a, SystemSpec where, std::size_t levels = 0) {
+  auto how = solve_spec(0.0);
+  how.maxiter = 3;
+  where.layout = 0;
+  const auto by_host = solve(a, where, how, levels);
+  where.layout = 1;
+  CHECK(largest_difference(solve(a, where, how, levels).x, by_host.x) < 1e-6);
+}
+
+// A grid behind and between rows that no other is coupled to.
+Matrix<double> with_isolated_rows(const Matrix<double>& grid) {
+  Entries e;
+  const auto place = [](std::int32_t row) { return 77 + row + row / 5; };
+  for (std::int32_t i = 0; i < place(grid.n()); ++i) e[{i, i}] = 2.0 + i % 3;
+  for (std::int32_t row = 0; row < grid.n(); ++row)
+    for (auto k = at(grid.row_ptr[at(row)]); k < at(grid.row_ptr[at(row) + 1]); ++k)
+      e[{place(row), place(grid.col[k])}] = grid.val[k];
+  return from_entries<double>(place(grid.n()), e);
+}
+}  // namespace
+
+TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
+  for (const int pes : {1, 2, 3}) check_alike_by_host_and_gpu(grid2d(90, 80), spec_for(pes), 3);
+  check_alike_by_host_and_gpu(grid2d(50, 40), spec_for(1, 2, 256));
+  check_alike_by_host_and_gpu(grid2d<float>(50, 40, 0.1), spec_for(1));
+  check_alike_by_host_and_gpu(irregular(900, 6), spec_for(1));
+  check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(1));
+  check_alike_by_host_and_gpu(grid2d(2, 1), spec_for(1));
+}
+
+TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
+  const auto a = grid2d(90, 80);
+  auto where = spec_for(1);
+  where.layout = 0;
+  const auto host = make_system<double>(a.view(), {}, {}, where);
+  where.layout = 1;
+  const auto made = make_system<double>(a.view(), {}, {}, where);
+  const auto &by_host = host->plan().levels, &by_gpu = made->plan().levels;
+  CHECK_EQ(by_gpu.size(), by_host.size());
+  for (std::size_t l = 0; l < by_gpu.size(); ++l) {
+    CHECK_EQ(by_gpu[l].rows, by_host[l].rows);
+    CHECK_EQ(by_gpu[l].nonzeros, by_host[l].nonzeros);
+    CHECK_EQ(by_gpu[l].transfer_nonzeros, by_host[l].transfer_nonzeros);
+    CHECK_EQ(by_gpu[l].inverted, by_host[l].inverted);
+    CHECK_EQ(by_gpu[l].bytes, by_host[l].bytes);
+  }
 }
 
 TEST(new_values_are_left_to_a_new_system) {

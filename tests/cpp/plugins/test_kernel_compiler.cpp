@@ -9,6 +9,7 @@
 #include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
+#include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 #include "cpufree/stencils/gpu/compiled/stencil_source.hpp"
@@ -192,6 +193,11 @@ TEST(kernels_that_lay_a_matrix_out_compile) {
 #define CPUFREE_IS_THERE(K) CHECK(holds(code, #K));
     CPUFREE_LAYOUT_KERNELS(CPUFREE_IS_THERE)
   }
+}
+
+TEST(kernels_that_make_hierarchies_compile) {
+  const std::string code = compile(hierarchy_source(), true);
+  CPUFREE_MULTIGRID_KERNELS(CPUFREE_IS_THERE)
 }
 
 TEST(optimised_code_is_other_code) {

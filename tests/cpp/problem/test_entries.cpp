@@ -169,3 +169,22 @@ TEST(digests_of_arrays_whose_words_have_changed_places_differ) {
   std::swap_ranges(a.begin(), a.begin() + 8, a.begin() + 1024);
   CHECK(digest_of(a) != before);
 }
+
+TEST(a_mean_distance_of_many_entries_is_that_of_all_within_a_hundredth) {
+  constexpr std::int32_t kRows = 500'000, kApart = 5'000;
+  std::vector<std::int64_t> ptr{0};
+  std::vector<std::int32_t> col;
+  double sum = 0.0;
+  for (std::int32_t row = 0; row < kRows; ++row) {
+    const std::int32_t far = row % 3 == 0 ? 2 * kApart : kApart;
+    for (const std::int32_t column : {row - far, row, row + far})
+      if (column >= 0 && column < kRows) {
+        col.push_back(column);
+        sum += std::abs(row - column);
+      }
+    ptr.push_back(static_cast<std::int64_t>(col.size()));
+  }
+  CHECK(ptr.back() > kLookedAtAll);
+  const double all = sum / static_cast<double>(col.size());
+  CHECK_NEAR(mean_distance(ptr, col, {}, {}) / all, 1.0, 0.01);
+}

@@ -424,3 +424,16 @@ TEST(arrays_that_are_no_rows_are_refused) {
   CHECK_EQ(GpuSystem<double>(wrong.view(), {}, {}, spec).plan().refused,
            std::string("indptr decreases"));
 }
+
+TEST(shares_that_cannot_stay_on_chip_are_read_as_any_others) {
+  LayoutFacts facts;
+  facts.sizes.resize(2);
+  for (ShareSize& share : facts.sizes) {
+    share.matrix.units = 1000;
+    share.matrix.kinds = kSingles | kPlainValues;
+  }
+  facts.sizes[0].matrix.kinds |= kSimpleColumns;
+  CHECK_EQ(kinds_of(facts), kSingles | kPlainValues | kSimpleColumns);
+  facts.sizes[1].matrix.units = 2000;  // 256 000 bytes
+  CHECK_EQ(kinds_of(facts), kSingles | kPlainValues);
+}

@@ -247,7 +247,7 @@ TEST(exchanged_vector_that_is_read_on_chip_stays_there_before_private_ones) {
 TEST(rings_have_their_room_before_vectors_do) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688},
                                       {1000, {90000, 32, 0, 0, 0}, 0, 9, 2560}};
-  Wanted wanted{4, false, 8, 16, -1, true};
+  OnChipRequest wanted{4, false, 8, 16, -1, true};
   const FastMemory fast = choose_residency(shares, wanted, 100'000, -1);
   CHECK_EQ(fast.residency.ring.slots, 2);
   CHECK_EQ(fast.residency.ring.warps, 12);  // no more than have slices
@@ -264,7 +264,7 @@ TEST(rings_have_their_room_before_vectors_do) {
 
 TEST(the_second_cache_keeps_a_part_of_the_matrix_where_all_vectors_are_on_chip) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
-  const Wanted wanted{4, false, 8, 16, -1, true, 40};
+  const OnChipRequest wanted{4, false, 8, 16, -1, true, 40};
   CHECK_EQ(choose_residency(shares, wanted, 120'000, -1).residency.ring.kept, 40);
   const Residency less = choose_residency(shares, wanted, 90'000, -1).residency;
   CHECK(less.ring.slots > 0 && less.vectors < 4);
@@ -273,7 +273,7 @@ TEST(the_second_cache_keeps_a_part_of_the_matrix_where_all_vectors_are_on_chip) 
 
 TEST(what_is_not_kept_passes_where_something_is) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
-  const Wanted wanted{4, false, 8, 16, -1, false, 40};
+  const OnChipRequest wanted{4, false, 8, 16, -1, false, 40};
   CHECK(choose_residency(shares, wanted, 120'000, -1).residency.ring.passing);
   CHECK(!choose_residency(shares, wanted, 90'000, -1).residency.ring.passing);
 }
@@ -311,15 +311,15 @@ TEST(all_blocks_keep_what_all_have_room_for) {
 
 TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
   const std::vector<ShareSize> shares{{4000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
-  Wanted wanted{4, false, 8};
-  wanted.matrix_bytes = machine::kSolverCachedBytes - 30e6, wanted.vector_bytes = 11e6;
+  OnChipRequest wanted{4, false, 8};
+  wanted.matrix_bytes = Machine{}.solver_cached_bytes - 30e6, wanted.vector_bytes = 11e6;
   const auto prefetch = [&](std::size_t limit) {
     return choose_residency(shares, wanted, limit, -1).residency.prefetch;
   };
   CHECK(prefetch(70'000));    // two vectors and p are not on chip
   CHECK(!prefetch(130'000));  // p alone is not: the L2 cache has it, and most of the matrix
   CHECK(!prefetch(200'000));  // all are
-  wanted.matrix_bytes = 2 * machine::kSolverCachedBytes;
+  wanted.matrix_bytes = 2 * Machine{}.solver_cached_bytes;
   CHECK(prefetch(130'000));
   CHECK(!prefetch(200'000));
   CHECK(prefetch(1000));  // none of them is on chip
@@ -327,8 +327,8 @@ TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {
 
 TEST(vectors_of_few_rounds_are_not_fetched_ahead) {
   const std::vector<ShareSize> shares{{1000, {90000, 32, 0, 0, 0}, 0, 12, 2688}};
-  Wanted wanted{4, false, 8};
-  wanted.matrix_bytes = 2 * machine::kSolverCachedBytes, wanted.vector_bytes = 11e6;
+  OnChipRequest wanted{4, false, 8};
+  wanted.matrix_bytes = 2 * Machine{}.solver_cached_bytes, wanted.vector_bytes = 11e6;
   CHECK(!choose_residency(shares, wanted, 1000, -1).residency.prefetch);
 }
 

@@ -13,7 +13,7 @@ import pytest
 from cli_runner import runner
 
 import cpufree
-from cpufree import options
+from cpufree import options, stencil_options
 from cpufree.engines.choices import valid
 from cpufree.env import VARIABLES
 from cpufree.errors import InvalidInputError
@@ -22,6 +22,7 @@ from cpufree.stencil import jacobi
 from tools.option_tables import with_tables
 
 # Arguments that are no options of the command line: data, and what Python alone can take.
+TABLES = {**options.TABLES, **stencil_options.TABLES}
 DATA = {
     *("self", "A", "b", "x0", "u0", "source", "shape", "progress", "gather", "_call", "dtype"),
     "columns",  # the command line takes one right-hand side
@@ -34,7 +35,7 @@ DATA = {
         (cpufree.Solver.__init__, options.SOLVE),
         (cpufree.Solver.solve, options.SOLVE),
         (cpufree.solve, options.SOLVE),
-        (jacobi, options.STENCIL),
+        (jacobi, stencil_options.STENCIL),
     ],
     ids=["Solver", "Solver.solve", "solve", "jacobi"],
 )
@@ -54,7 +55,7 @@ def test_arguments_in_python_have_the_defaults_of_the_schema(
             assert default == option.default, option.name
 
 
-@pytest.mark.parametrize(("command", "name"), [(name, name) for name in options.TABLES])
+@pytest.mark.parametrize(("command", "name"), [(name, name) for name in TABLES])
 def test_commands_have_the_options_of_the_schema(
     command: str,
     name: str,
@@ -64,7 +65,7 @@ def test_commands_have_the_options_of_the_schema(
     run = runner(capsys, monkeypatch)
     monkeypatch.setenv("COLUMNS", "400")
     text = run(command, "--help").out
-    for option in options.TABLES[name]:
+    for option in TABLES[name]:
         assert option.spelling in text, option.name
         assert option.help in text, option.name
         if option.kind == "choice":
@@ -106,7 +107,7 @@ def test_values_in_range_are_taken(option: Option, value: Any, found: Any) -> No
         ),
         (options.PES, 0, "pes is 0: give 'auto' or a whole number from 1"),
         (options.CHEBYSHEV_DEGREE, 65, "give a whole number from 1 to 64"),
-        (options.CHECK_EVERY, 0, "check_every is 0: give a whole number from 1"),
+        (stencil_options.CHECK_EVERY, 0, "check_every is 0: give a whole number from 1"),
     ],
 )
 def test_values_out_of_range_are_refused(option: Option, value: Any, message: str) -> None:

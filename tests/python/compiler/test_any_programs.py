@@ -32,6 +32,7 @@ _COMPILED = {
         "chosen",
         "fewer",
         "fields",
+        "products",
         "turns",
         "grids",
         "lists",

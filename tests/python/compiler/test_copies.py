@@ -13,7 +13,7 @@ from random_programs import WriterOfCopies, random_arguments, random_program
 
 import cpufree
 from cpufree.compiler import ir
-from cpufree.compiler.front.lowering import lower
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.grid import grid_passes, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.passes import add_temporaries

@@ -13,7 +13,7 @@ from grid_programs import as_tuple, assert_same, case, copies, life, plainly
 
 from cpufree.compiler import decorated, ir
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.front.lowering import lower
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.passes.tiles import NotOnChip

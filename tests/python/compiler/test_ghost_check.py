@@ -19,8 +19,8 @@ from ring_programs import RingWriter, ring_arguments
 
 from cpufree.compiler import ir
 from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.launch import cpu_runner, passes
 from cpufree.compiler.layout import most_pes
 from cpufree.compiler.passes import check_ghosts

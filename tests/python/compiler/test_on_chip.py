@@ -283,7 +283,7 @@ def test_rounds_are_for_programs_that_have_them() -> None:
 def _sums_of_no_array(u, n):
     for _t in range(n):
         u[1:-1] = 0.5 * (u[2:] + u[:-2])
-        u[0] = np.sum(np.full(1500, 2.0))
+        u[0] = np.sum(np.full(5000, 2.0))
 
 
 @pytest.mark.parametrize("pes", [1, 3])

@@ -13,7 +13,7 @@ from multigrid_programs import v_cycles, v_cycles_by_level
 import cpufree
 from cpufree.compiler import ir
 from cpufree.compiler.emit import emit
-from cpufree.compiler.front.lowering import lower
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import passes
 from cpufree.compiler.layout import Layout, most_pes

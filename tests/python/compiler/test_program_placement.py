@@ -12,7 +12,7 @@ from fake_gpu_arrays import CupyArray
 import cpufree
 from cpufree import machine as machines
 from cpufree.compiler import decorated, ir
-from cpufree.compiler.work import LEAST_POINTS, ProgramWork, on_one_pe
+from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.engines.asked import Asked
 from cpufree.engines.place import place
 from cpufree.env import Env
@@ -33,6 +33,7 @@ def points(count: int) -> ProgramWork:
 
 
 POINTS_OF_GPU = int(machines.load().number("program.points_of_gpu", "1"))
+LEAST_POINTS = machines.least("setup.least_points")
 SMALL, LARGE = points(LEAST_POINTS - 2), points(3 * POINTS_OF_GPU + 2)
 
 

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from random_programs import WRITERS, program_of, random_arguments
 
 from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.lowering import lower
 from cpufree.compiler.grid import grid_groups, returned_fields
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import cpu_runner, passes

@@ -143,6 +143,28 @@ def spread(A: dace.float64[N], B: dace.float64[N]):
     B[0] = np.std(A)
 
 
-def test_functions_that_dace_would_call_in_python_are_named() -> None:
-    with pytest.raises(ProgramError, match=r"numpy\.std is a function of Python's"):
-        cpufree.dace.compile(spread)(grid(1, 5), grid(2, 5))
+@dace.program
+def length(A: dace.float64[N], B: dace.float64[N]):
+    B[0] = np.linalg.norm(A)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [(spread, "numpy.std"), (length, "numpy.linalg.norm")]
+)
+def test_functions_that_dace_would_call_in_python_are_named_at_their_place(
+    program: Any, name: str
+) -> None:
+    with pytest.raises(ProgramError, match=f"{name} is a function of Python's") as caught:
+        cpufree.dace.compile(program)(grid(1, 5), grid(2, 5))
+    assert "B[0] = np." in str(caught.value) and caught.value.line > 0
+
+
+@dace.program
+def row_for_rows(A: dace.float64[N, M], x: dace.float64[M]):
+    A[3:, :] += np.sqrt(np.abs(x[:]))
+
+
+def test_refusals_have_no_names_of_daces_own() -> None:
+    with pytest.raises(ProgramError) as caught:
+        cpufree.dace.compile(row_for_rows)(grid(1, 7, 5), grid(2, 5))
+    assert "__i" not in str(caught.value)

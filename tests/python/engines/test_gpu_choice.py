@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cpufree.engines.gpu_choice import Size, candidates, choose, fits, interpolated
+from cpufree.engines.gpu_choice import Size, candidates, choose, fits
 from cpufree.errors import OutOfMemoryError
 
 FREE = 139 * 2**30
@@ -15,7 +15,7 @@ LATENCY = {1: 5.0e-6, 2: 6.5e-6, 4: 7.0e-6, 8: 8.0e-6}
 
 def seconds_of(size: Size, latency: dict[int, float] = LATENCY) -> Callable[[int], float]:
     """Return the seconds of an iteration on GPUs of 3 TB/s."""
-    return lambda gpus: size.moved / gpus / 3e12 + interpolated(latency, gpus)
+    return lambda gpus: size.moved / gpus / 3e12 + latency[gpus]
 
 
 def flat(gpus: int) -> float:
@@ -36,13 +36,6 @@ def system(rows: int, per_row: int = 7, value_bytes: int = 8) -> Size:
 def test_iteration_moves_values_columns_and_vectors() -> None:
     assert Size(10, 70, 8).moved == 12 * 70 + 100 * 10
     assert Size(10, 70, 4).moved == 8 * 70 + 52 * 10
-
-
-@pytest.mark.parametrize(
-    ("gpus", "seconds"), [(1, 5.0e-6), (2, 6.5e-6), (3, 6.75e-6), (6, 7.5e-6), (16, 10.0e-6)]
-)
-def test_tables_are_read_on_their_lines(gpus: int, seconds: float) -> None:
-    assert interpolated(LATENCY, gpus) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(

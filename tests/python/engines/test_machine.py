@@ -9,7 +9,7 @@ import pytest
 
 from cpufree import machine
 from cpufree.errors import FileFormatError, InvalidInputError
-from cpufree.machine import files, load, of_gpu, own_file
+from cpufree.machine import files, least, load, of_gpu, own_file
 from cpufree.machine.files import FORMAT, Quantity
 
 
@@ -51,6 +51,18 @@ def test_numbers_and_tables_are_read_with_their_units(tmp_path: Path) -> None:
     assert found.number("a", "s") == 2e-3
     table = load(file_of(tmp_path / "t.json", value={"1": 2, "8": 4.5}))
     assert table.table("a", "s") == {1: 2.0, 8: 4.5}
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, 2.0), (1, 2.0), (3, 3.0), (5, 4.0), (9, 4.0)])
+def test_tables_are_read_on_their_lines_and_go_on_as_they_end(
+    tmp_path: Path, place: float, value: float
+) -> None:
+    found = load(file_of(tmp_path / "t.json", value={"1": 2, "5": 4}))
+    assert found.at("a", "s", place) == value
+
+
+def test_a_number_is_the_same_at_all_places(tmp_path: Path) -> None:
+    assert load(file_of(tmp_path / "m.json")).at("a", "s", 7) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -111,6 +123,15 @@ def test_the_users_own_file_for_these_gpus_comes_first() -> None:
     file_of(file, like="h200")
     assert of_gpu("NVIDIA H200").number("a", "s") == 2.0
     assert "a" not in of_gpu("NVIDIA H100").entries
+
+
+def test_before_gpus_are_looked_at_the_users_own_file_decides() -> None:
+    usual = least("setup.least_nonzeros")
+    sooner = {"setup.least_nonzeros": {"value": 5, "unit": "1", "provenance": "a test"}}
+    file = own_file("NVIDIA H200")
+    file.parent.mkdir(parents=True)
+    files.write(file, {"machine": "M", "gpu": "NVIDIA H200", "like": "h200", "choices": sooner})
+    assert (usual, least("setup.least_nonzeros")) == (20_000, 5)
 
 
 def test_a_file_that_has_changed_is_read_again(tmp_path: Path) -> None:

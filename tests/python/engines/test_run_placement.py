@@ -19,8 +19,10 @@ from cpufree.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from cpufree.solvers.work import LEAST_NONZEROS, SYSTEM, SystemWork
+from cpufree.machine import least
+from cpufree.solvers.work import SYSTEM, SystemWork
 
+LEAST_NONZEROS = least("setup.least_nonzeros")
 SMALL = SystemWork(Size(1000, LEAST_NONZEROS - 1, 8))
 MEDIUM = SystemWork(Size(3000, LEAST_NONZEROS, 8))
 LARGE = SystemWork(Size(20_000_000, 140_000_000, 8))

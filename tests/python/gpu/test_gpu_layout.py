@@ -63,8 +63,11 @@ def test_gpus_lay_matrices_out_as_the_host_does(name: str, tuning: str, pes: int
     assert one["iterations"] == other["iterations"] == 60
 
 
-def test_a_matrix_whose_blocks_exchange_no_packets_is_laid_out_by_the_gpu_unasked() -> None:
-    A = cpufree.generate.poisson3d(90, 89, 88)
+@pytest.mark.parametrize("side", [64, 90])
+def test_a_matrix_whose_blocks_exchange_no_packets_is_laid_out_by_the_gpu_unasked(
+    side: int,
+) -> None:
+    A = cpufree.generate.poisson3d(side, side - 1, side - 2)
     made, by_host = (system(A, 1, layout, inspect=layout < 0) for layout in (-1, 0))
     assert "entries" in made.plan()  # the GPU has looked at them
     assert made.plan()["block_halo"] == by_host.plan()["block_halo"] == "flags"

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_systems import solve as solve_system
 from gpus_here import NUMBERS, needs_gpu, on_all_counts, solve, true_residual
 
 import cpufree
 from cpufree import Solver, UnsupportedError, env
+from cpufree.extension import load_for
 from cpufree.generate import generate
+from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
 
 env.preset_shared_gpus()
@@ -89,6 +92,54 @@ def test_pes_that_share_a_gpu_need_the_iterations_of_the_cpu(system: Any, pes: i
 @on_all_counts
 def test_gpus_need_the_iterations_of_the_cpu(pes: int) -> None:
     check(SYSTEMS["poisson3d, four levels"](), NUMBERS[:pes])
+
+
+def levels_system(A: Any, layout: int, pes: int = 1) -> Any:
+    """Return a System with multigrid, whose levels the host (0) or a GPU (1) makes."""
+    A = as_csr(A)
+    part = None if pes == 1 else contiguous(A, pes)
+    where: tuple[Any, ...] = (pes, 0, "cuda_p2p", FIRST * pes, {"pc": "amg", "layout": layout})
+    return load_for("cuda_p2p").System(A.indptr, A.indices, A.data, part, None, *where)
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_gpus_make_the_levels_of_the_host(system: Any, kind: Any, pes: int) -> None:
+    A = system.astype(kind)
+    b = rhs(A).astype(kind)
+    by_host, by_gpu = (levels_system(A, layout, pes) for layout in (0, 1))
+    assert by_host.plan()["levels"] == by_gpu.plan()["levels"]  # sizes, nonzeros, bytes
+    one, other = (
+        solve_system(made, b, "cg", "amg", rtol=1e-30, maxiter=3)["x"] for made in (by_host, by_gpu)
+    )
+    assert np.linalg.norm(one - other) <= 1e-5 * np.linalg.norm(one)
+
+
+def test_two_set_ups_by_a_gpu_of_a_large_system_have_the_same_bits() -> None:
+    A = generate("poisson3d", nx=128, ny=127, nz=126)
+    b = rhs(A)
+    first, second = (
+        solve_system(levels_system(A, 1), b, "cg", "amg", rtol=1e-8)["x"] for _ in range(2)
+    )
+    assert first.tobytes() == second.tobytes()
+
+
+def test_rows_that_are_coupled_to_very_many_others() -> None:
+    n, hubs = 30_000, 3
+    rows = np.arange(n)
+    ring = sp.coo_array((np.ones(n), (rows, (rows + 1) % n)), shape=(n, n))
+    spokes = sp.coo_array((np.ones(n), (rows, rows % hubs)), shape=(n, n))
+    graph = sp.csr_array(ring + ring.T + spokes + spokes.T)
+    graph.data[:] = 1.0
+    graph.setdiag(0.0)
+    A = sp.csr_array(sp.diags_array(graph.sum(axis=1) + 0.01) - graph)
+    b = rhs(A)
+    iterations = []
+    for layout in (0, 1):
+        outcome = solve_system(levels_system(A, layout), b, "cg", "amg", rtol=1e-8)
+        assert true_residual(A, outcome["x"], b) <= 1.01e-8
+        iterations.append(outcome["iterations"])
+    assert abs(iterations[0] - iterations[1]) <= 1
 
 
 def test_set_ups_leave_the_same_bits() -> None:

@@ -24,7 +24,7 @@ from cpufree.model.solve import (
     solve_seconds,
     sum_seconds,
 )
-from cpufree.model.streams import Share, along, stream_seconds
+from cpufree.model.streams import Share, stream_seconds
 
 H200 = load("h200")
 RECORDS = ROOT / "bench/results"
@@ -44,7 +44,7 @@ def test_a_large_system_takes_its_bytes_over_the_rate_of_memory(method: str) -> 
     found = iteration_seconds(LARGE, method, H200)
     assert found.bound == "matrix"
     # 40 bytes a row are 1.25 sectors, 75 entries 2.34 gathers of a warp: 5.3 for ten.
-    rate = along(H200.table("product.memory_rate", "B/s"), 10 * 40 * 4e6 / 3e8)
+    rate = H200.at("product.memory_rate", "B/s", 10 * 40 * 4e6 / 3e8)
     assert found.parts["matrix"] == pytest.approx(3e9 / rate)
 
 

@@ -85,6 +85,19 @@ def test_equations_are_checked_beside_the_curves() -> None:
     assert [one.passed for one in checked.equations] == [False, True, True, True]
 
 
+def test_intervals_hold_for_a_run_like_the_fits_and_not_for_one_twice_as_slow() -> None:
+    samples = samples_of(two_ways())
+    found = fit(samples)
+    coverage = validate(found, samples).coverage
+    assert coverage is not None and coverage > 0.9
+    assert "95 % intervals have" in validate(found, samples).told
+    slow = tuple(
+        dataclasses.replace(row, seconds=tuple(2.0 * one for one in row.seconds))
+        for row in samples.rows
+    )
+    assert validate(found, dataclasses.replace(samples, rows=slow)).coverage == 0.0
+
+
 def test_predictions_beyond_the_sizes_of_the_fit_say_so(machine: Communication) -> None:
     assert "beyond the sizes of the fit, 8 to 8388608 B" in predict(machine, "w", 2**25).note
     assert "beyond" not in predict(machine, "w", 8).note

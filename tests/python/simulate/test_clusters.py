@@ -12,8 +12,11 @@ import pytest
 
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine.cluster_fields import FIELDS
-from cpufree.machine.clusters import load_cluster, names
+from cpufree.machine.clusters import Cluster, load_cluster, names
 from cpufree.machine.files import FOLDER
+from cpufree.simulate.halo import coarse_shares
+from cpufree.simulate.krylov import krylov
+from cpufree.simulate.run import run
 
 GOOD = json.loads((FOLDER / "gpu-tn-2017.json").read_text())
 
@@ -101,3 +104,18 @@ def test_an_unknown_field_cannot_be_changed() -> None:
 
 def test_all_fields_have_a_meaning() -> None:
     assert all(field.what and field.unit for field in FIELDS.values())
+
+
+def test_another_baseline_wins_where_launches_are_slow() -> None:
+    usual = load_cluster("h200")
+    shares = coarse_shares(8e6, 56e6, 3, 8)
+
+    def best(cluster: Cluster) -> str:
+        seconds = {
+            way: run(krylov(cluster, way, shares, "cg", 6).graph).per_round
+            for way in ("hdn", "nccl", "gds")
+        }
+        return min(seconds, key=lambda way: seconds[way])
+
+    assert best(usual) == "gds"
+    assert best(usual.with_values(gpu__launch=2e-5)) == "hdn"

@@ -276,6 +276,13 @@ def test_entries_of_large_matrices_are_looked_at_by_the_gpus(
         assert any("symmetric only to within 1.0e-14" in warning for warning in solver.warnings)
 
 
+def test_gpus_that_have_refused_a_matrix_are_not_asked_again(machine: FakeCore) -> None:
+    Solver(A, engine="cuda_p2p", pes=1).close()
+    asked, made = machine.systems[-2:]
+    assert asked.tuning["inspect"] is True
+    assert made.tuning["layout"] == 0
+
+
 @pytest.mark.parametrize(
     "found", [{"mirrored": False}, {"finite": False}, {"positive_diagonal": False}]
 )
@@ -321,7 +328,7 @@ def test_gpus_take_an_automatic_preconditioner_for_jacobi(looking: Looking, give
     result = cpufree.solve(matrix, np.ones(5), engine="cuda_p2p", pc="auto")
     told = looking.systems[-1].tuning
     assert (told["first_method"], told["first_pc"], result.pc) == ("prcg", "jacobi", "jacobi")
-    assert not {"pc", "goal", "modes"} & set(told)  # which the core does not know, or need
+    assert not {"pc", "workload", "modes"} & set(told)  # which the core does not know, or need
 
 
 def test_zeros_without_mirror_images_are_dropped_by_the_host(looking: Looking) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +17,10 @@ from cpufree.engines.place import named_engine, place
 from cpufree.engines.placement import Placement
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError, NotEnoughGpusError, OutOfMemoryError, UnsupportedError
+from cpufree.machine import files, least
+from cpufree.model.stencils import facts_of
 from cpufree.stencil import jacobi
-from cpufree.stencil.work import GRID, LEAST_UPDATES, GridWork
+from cpufree.stencil.work import GRID, GridWork
 
 
 def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
@@ -26,6 +29,7 @@ def work(*shape: int, value_bytes: int = 4, updates: int = 10**12) -> GridWork:
 
 
 LARGE = work(8192, 8192, updates=8192**2 * 100)
+LEAST_UPDATES = least("setup.least_updates")
 SMALL = work(256, 256, updates=LEAST_UPDATES - 1)
 
 
@@ -52,30 +56,46 @@ def box(n: int, value_bytes: int = 4) -> GridWork:
     return work(n, n, n, value_bytes=value_bytes)
 
 
+def on_chip(of: GridWork, gpus: int) -> bool | None:
+    """Return whether a grid stays in registers of so many GPUs."""
+    return facts_of(of.shape, of.value_bytes, of.periodic, of.source, gpus, 132).on_chip
+
+
 def test_gpus_whose_registers_hold_a_box_are_worth_their_number(machine: Machine) -> None:
     machine(8)
-    assert box(256).seconds_in_registers_3d(2, 132) == 0.0
-    assert (
-        5e-6
-        > box(256).seconds_in_registers_3d(4, 132)
-        > box(256).seconds_in_registers_3d(8, 132)
-        > 2e-6
-    )
-    assert box(256, 8).seconds_in_registers_3d(4, 132) == 0.0
-    # With values in memory, four GPUs save half of what two take, and eight half of that.
-    assert place(box(256), Asked(), Env()).pes == 4
+    assert [on_chip(box(256), gpus) for gpus in (2, 4, 8)] == [False, True, True]
+    assert not on_chip(box(256, 8), 4)
+    assert place(box(256), Asked(), Env()).pes == 8
 
 
-def test_a_box_that_the_registers_of_one_gpu_hold_gets_one(machine: Machine) -> None:
+def test_a_box_that_the_registers_of_one_gpu_hold_gets_few(machine: Machine) -> None:
     machine(8)
-    assert box(128).seconds_in_registers_3d(1, 132) > 0.0
-    assert place(box(128), Asked(), Env()).pes == 1
+    assert on_chip(box(128), 1) and place(box(128), Asked(), Env()).pes < 8
 
 
 def test_a_box_that_no_registers_hold_is_judged_by_its_bytes(machine: Machine) -> None:
     machine(8)
-    assert box(768).seconds_in_registers_3d(8, 132) == 0.0
-    assert place(box(768), Asked(), Env()).pes == 8
+    assert not on_chip(box(768), 8) and place(box(768), Asked(), Env()).pes == 8
+
+
+def test_slow_exchanges_between_gpus_leave_a_grid_on_one(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine(8)
+    slow = {"stencil.exchange_between": {"value": 1.0, "unit": "s", "provenance": "a test"}}
+    files.write(tmp_path / "m.json", {"machine": "M", "gpu": "G", "like": "h200", "choices": slow})
+    monkeypatch.setenv("CPUFREE_MACHINE", str(tmp_path / "m.json"))
+    assert place(LARGE, Asked(), Env()).pes == 1
+
+
+def test_planners_get_the_numbers_of_the_machine(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(1)
+    usual = place(LARGE, Asked(), Env()).tuning["machine"]
+    monkeypatch.setenv("CPUFREE_MACHINE", "h100")
+    assert place(LARGE, Asked(), Env()).tuning["machine"]["gpu.memory_rate"] == 2.94e12
+    assert usual["gpu.memory_rate"] == 4.2e12
 
 
 def test_auto_takes_the_cpu_where_there_is_no_gpu(machine: Machine) -> None:

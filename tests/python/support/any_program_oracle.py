@@ -22,7 +22,8 @@ from cpufree.errors import InvalidInputError, ProgramError
 _SECONDS, _SECONDS_OF_PYTHON = 3.0, 2.0
 _SECONDS_OF_DACE = 30.0  # whose front end takes most of it
 _ROUNDED = re.compile(
-    r"exp|log|sin|cos|tan|power|hypot|cbrt|\*\*|norm|mean|sum|dot|inner"  # docs/compiler.md says so
+    # docs/compiler.md says so
+    r"exp|log|sin|cos|tan|power|hypot|cbrt|\*\*|norm|mean|sum|dot|inner|matmul|@ "
 )
 _INNER = re.compile(r"\b__\w+|\b\w+(Node|Scope)\b|site-packages|\bSDFG\b")
 # Faults of a run that Python does not have: docs/compiler.md lists them.

@@ -19,6 +19,7 @@ from any_program_names import write_names
 from any_program_odd import write_odd
 from any_program_order import write_order
 from any_program_outside import write_outside
+from any_program_products import write_products
 from any_program_returns import write_returns
 from any_program_rings import write_rings
 from any_program_turns import write_turns
@@ -36,6 +37,7 @@ FEATURES: dict[str, Callable[[int], Case]] = {
     "chosen": write_chosen,
     "fewer": write_fewer,
     "fields": write_fields,
+    "products": write_products,
     "grids": write_grids,
     "lists": write_lists,
     "turns": write_turns,

@@ -10,14 +10,19 @@ goes on after those that it has.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import platform
+import shlex
+import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from any_program import Case
 from any_program_compiled import compare_compiled
 from any_program_oracle import Verdict, compare
@@ -45,6 +50,8 @@ def main() -> None:
                 if verdict.failed:
                     failures[feature, verdict.kind].append((case, verdict))
         print("\n".join(tally.lines(labels=not asked.brief)))
+        if asked.out is not None:
+            asked.out.write_text(json.dumps(_record(asked, tally), indent=1) + "\n", "utf-8")
         for (feature, kind), found in sorted(failures.items()):
             print(f"\n# ==== {feature}, {kind}: {len(found)}")
             for case, verdict in found[: asked.show]:
@@ -62,9 +69,26 @@ def _arguments() -> Any:
     parser.add_argument("--stride", type=int, default=1, help="from one seed to the next")
     parser.add_argument("--level", default="-O0", help="of the C++ compiler; the product has -O3")
     parser.add_argument("--resume", type=Path, help="a file with a line for each program")
+    parser.add_argument("--out", type=Path, help="a file for the counts, as JSON")
     parser.add_argument("--show", type=int, default=3, help="failures of each kind that are shown")
     parser.add_argument("--brief", action="store_true", help="no line for each construct")
     return parser.parse_args()
+
+
+def _record(asked: Any, tally: Tally) -> dict[str, Any]:
+    total = sum(tally.outcomes.values(), Counter())
+    return {
+        "command": shlex.join(
+            ["python", "tests/python/support/any_programs_run.py", *sys.argv[1:]]
+        ),
+        "date": datetime.date.today().isoformat(),
+        "machine": platform.processor() or platform.machine(),
+        "numpy": np.__version__,
+        "programs": total.total(),
+        "outcomes": dict(total),
+        "by feature": {name: dict(one) for name, one in tally.outcomes.items()},
+        "seeds": [asked.seed, asked.count, asked.stride],
+    }
 
 
 def _run(

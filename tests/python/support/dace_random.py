@@ -62,6 +62,8 @@ def _module(lines: list[str], r: random.Random, several: bool) -> str:
     """Return the text of a module with arguments for its program."""
     body = "\n".join(f"    {line}" for line in lines)
     used = [n for n in _SHAPES if re.search(rf"\b{n}\b", body)] or ["u"]
+    if re.search(r"\bM\b", body) and not any("M" in _SHAPES[n] for n in used):
+        used.append("x")  # whose size it is
     parts = [f"{n}: dace.{_KINDS_OF.get(n, 'float64')}{_SHAPES[n]}" for n in used]
     numbers = [(n, kind) for n, kind in (("c", "float64"), ("n", "int64"))
                if re.search(rf"\b{n}\b", body)]  # fmt: skip

@@ -64,7 +64,7 @@ class FakeCore:
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
         self.most_block_halo_nonzeros = 24_000_000
-        self.least_gpu_layout_nonzeros = 4_000_000
+        self.least_gpu_layout_nonzeros = 400_000
         self.refuses_given = ""  # why a matrix on a GPU is refused
         self.found: dict[str, Any] = {}  # in the entries of one
 

@@ -60,6 +60,40 @@ def lattice_boltzmann(g: Any, solid: Any, omega: float, n: int) -> Any:
     return rho, ux, np.max(uy)
 
 
+WEIGHTS = (4 / 9, *[1 / 9] * 4, *[1 / 36] * 4)
+"""Of the nine populations of D2Q9, whose velocities are (EAST[k], NORTH[k])."""
+EAST, NORTH = (0, 1, 0, -1, 0, 1, -1, -1, 1), (0, 0, 1, 0, -1, 1, 1, -1, -1)
+
+
+@cpufree.program
+def lattice_boltzmann_pulled(g: Any, new: Any, omega: float, n: int) -> None:
+    for _ in range(n):
+        s = [np.roll(g[k], (NORTH[k], EAST[k]), axis=(0, 1)) for k in range(9)]
+        rho = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7] + s[8]
+        ux = (s[1] - s[3] + s[5] - s[6] - s[7] + s[8]) / rho
+        uy = (s[2] - s[4] + s[5] + s[6] - s[7] - s[8]) / rho
+        square = 1.5 * (ux * ux + uy * uy)
+        for k in range(9):
+            cu = 3 * (EAST[k] * ux + NORTH[k] * uy)
+            equilibrium = WEIGHTS[k] * rho * (1 + cu + 0.5 * cu * cu - square)
+            new[k] = s[k] + omega * (equilibrium - s[k])
+        g, new = new, g
+
+
+@cpufree.program
+def planes(g: Any, w: Any, n: int) -> Any:
+    """Planes of one array and of another, all of them at once, and some in steps."""
+    for t in range(n):
+        g[1:] += 0.25 * g[:-1]
+        total = g[0] - g[3] + np.roll(g[1], 1, 0)
+        w[::2] = 0.5 * g[1:3] + total
+        w[1] = w[2] * t
+        g[...] = 0.5 * np.roll(g, 1, axis=1)
+        largest = np.max(g[2])
+        g[3] += w[0] / (1 + largest)
+    return np.max(w[1]), largest
+
+
 @cpufree.program
 def lattice_boltzmann_last(g: Any, rho: Any, n: int) -> Any:
     for _ in range(n):
@@ -98,6 +132,11 @@ FEWER = {
     "lattice_boltzmann_last": (
         lattice_boltzmann_last, (1 + 0.1 * _R.random((11, 10, 9)), np.zeros((11, 10)), 3)
     ),
+    "lattice_boltzmann_pulled": (
+        lattice_boltzmann_pulled,
+        (1 + 0.1 * _R.random((9, 12, 10)), np.zeros((9, 12, 10)), 0.6, 3),
+    ),
+    "planes": (planes, (_R.random((4, 12, 10)), np.zeros((3, 12, 10)), 3)),
     "by_rows": (by_rows, (_R.standard_normal((9, 40)), 3)),
     "by_columns": (by_columns, (_R.standard_normal((40, 8)), 3)),
 }  # fmt: skip
@@ -150,15 +189,46 @@ TURNS = {
     "vadv": (sweeping.vadv, sweeping.arguments_of_vadv(70)),
     "by_columns_in_turn": (by_columns_in_turn, (_R.random((7, 12)), 12)),
 }
+
+
+@cpufree.program
+def two_layers(x: Any, w1: Any, b1: Any, w2: Any, out: Any) -> Any:
+    """The rows of x are divided; every PE has the weights."""
+    hidden = np.maximum(x @ w1 + b1, 0.0)
+    last = hidden @ w2
+    e = np.exp(last - np.reshape(np.max(last, axis=1), (-1, 1)))
+    out[:] = e / np.sum(e, axis=1).reshape(-1, 1)
+    return hidden
+
+
+@cpufree.program
+def both_ways(A: Any, x: Any, y: Any, u: Any, n: int) -> Any:
+    for k in range(n):
+        y += A @ x + 0.5 * k
+        u += (A @ x) @ A + A[1]
+    return np.sum(A, axis=0), np.sum(A, axis=1)
+
+
+PRODUCTS = {
+    "two_layers": (
+        two_layers,
+        (
+            *(_R.standard_normal((13, 6)), _R.standard_normal((6, 40)), _R.standard_normal(40)),
+            *(_R.standard_normal((40, 5)), np.zeros((13, 5))),
+        ),
+    ),
+    "both_ways": (both_ways, (_R.random((12, 9)), _R.random(9), np.zeros(12), np.zeros(9), 2)),
+}
 FIELDS = {
     "functions": (functions, (_R.standard_normal((12, 9)), _R.standard_normal((12, 9)), 0.25, 3)),
 }
-CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS, **multigrid.CASES}
-QUICK = ("forced", "thresholds", "lattice_boltzmann", "by_columns", "cells")
+CASES: dict[str, Any] = {**CHOSEN, **FEWER, **TURNS, **FIELDS, **PRODUCTS, **multigrid.CASES}
+QUICK = ("forced", "thresholds", "planes", "by_columns", "cells")
 """Whose text for GPUs is compiled in quick tests."""
 ROUNDED = (
     "functions",
     "lattice_boltzmann_last",
+    *PRODUCTS,
 )
 """Programs whose last bits differ from NumPy's: of long sums."""
 

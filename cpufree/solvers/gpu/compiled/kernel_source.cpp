@@ -23,22 +23,32 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
                          ">, " + format + ">(port, args);");
 }
 
+namespace {
+// All kernels of a list, structs of a namespace that run on the port of threads that do not wait.
+std::string free_kernels(const std::string& header, const std::string& room,
+                         const std::string& list, const std::string& type = "") {
+  return include_line("engines/gpu_p2p/free_port.cuh") + include_line(header) +
+         "#define CPUFREE_ONE(K) \\\n"
+         "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
+         "K(const __grid_constant__ cpufree::" +
+         room + "::K" + type +
+         " kernel) { \\\n"
+         "  const cpufree::gpu_p2p::FreePort port; \\\n"
+         "  kernel.run(port); \\\n"
+         "}\n" +
+         list + "(CPUFREE_ONE)\n";
+}
+}  // namespace
+
 std::vector<std::string> layout_sources(const std::string& type) {
-  std::vector<std::string> sources;
-  for (const char* kind : {"ROW", "SLICE"})
-    sources.push_back(
-        include_line("engines/gpu_p2p/free_port.cuh") + include_line("formats/layout/kernels.hpp") +
-        "#define CPUFREE_ONE(K) \\\n"
-        "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
-        "K(const __grid_constant__ cpufree::layout::K<" +
-        type +
-        "> kernel) { \\\n"
-        "  const cpufree::gpu_p2p::FreePort port; \\\n"
-        "  kernel.run(port); \\\n"
-        "}\n"
-        "CPUFREE_LAYOUT_" +
-        kind + "_KERNELS(CPUFREE_ONE)\n");
-  return sources;
+  const std::string header = "formats/layout/kernels.hpp", room = "layout", of = "<" + type + ">";
+  return {free_kernels(header, room, "CPUFREE_LAYOUT_ROW_KERNELS", of),
+          free_kernels(header, room, "CPUFREE_LAYOUT_SLICE_KERNELS", of)};
+}
+
+std::string hierarchy_source() {
+  return free_kernels("multigrid/setup/kernels.hpp", "multigrid::setup",
+                      "CPUFREE_MULTIGRID_KERNELS");
 }
 
 std::string vectors_source(const std::string& type) {

@@ -1,7 +1,10 @@
-// The kernels that lay a matrix out, compiled on this machine.
+// The kernels that lay a matrix out and make hierarchies, compiled on this machine.
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 
+#include <map>
+#include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "cpufree/launch/gpu/compiled/store.hpp"
 #include "cpufree/launch/kernel_text.hpp"
@@ -14,21 +17,43 @@ namespace {
 #define CPUFREE_NAME(K) #K,
 constexpr std::string_view kOfRows[] = {CPUFREE_LAYOUT_ROW_KERNELS(CPUFREE_NAME)};
 
-// "layout::CheckRows<float>" is called CheckRows in the text for float.
+// "layout::CheckRows<float>" is called CheckRows in the text for float,
+// "multigrid::setup::JoinRoots" JoinRoots.
+const void* find(std::string_view name, int device) {
+  const std::size_t begin = name.rfind(':') + 1, end = std::min(name.find('<'), name.size());
+  const std::string plain(name.substr(begin, end - begin));
+  const int devices[] = {device};
+  const bool of_levels = name.starts_with("multigrid::");
+  const auto codes = compiled_code(
+      of_levels ? std::vector{hierarchy_source()}
+                : layout_sources(std::string(name.substr(end + 1, name.size() - end - 2))),
+      devices);
+  const bool first = of_levels || std::ranges::count(kOfRows, plain) > 0;
+  return gpu::find_kernel(codes[first ? 0 : 1], "compiled kernels", plain);
+}
+
+// The same, looked for once: a set-up launches hundreds of kernels. Code stays loaded.
+const void* find_once(std::string_view name, int device) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string_view, int>, const void*> known;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto there = known.find({name, device}); there != known.end()) return there->second;
+  }
+  const void* const found = find(name, device);  // may wait for a compiler
+  const std::lock_guard lock(mutex);
+  return known[{name, device}] = found;
+}
+
+// `name`: of the kernel's class, for ever.
 void launch(std::string_view name, const void* kernel, std::int64_t items, gpuStream_t stream) {
   if (items <= 0) return;
-  const std::size_t begin = name.rfind(':') + 1, end = name.find('<');
-  const std::string type(name.substr(end + 1, name.size() - end - 2));
-  const std::string plain(name.substr(begin, end - begin));
   int device = 0;
   gpu::check_call(gpuGetDevice(&device), "GetDevice");
-  const int devices[] = {device};
-  const auto codes = compiled_code(layout_sources(type), devices);
-  const bool of_rows = std::ranges::count(kOfRows, plain) > 0;
-  const void* const found = gpu::find_kernel(codes[of_rows ? 0 : 1], "compiled kernels", plain);
   void* arguments[] = {const_cast<void*>(kernel)};
-  gpu::check(gpuLaunchKernel(found, layout_blocks(items), layout::kThreads, arguments, stream),
-             ("launch of " + plain).c_str());
+  const gpuError_t status = gpuLaunchKernel(find_once(name, device), layout_blocks(items),
+                                            layout::kThreads, arguments, stream);
+  if (status != gpuSuccess) gpu::check(status, ("launch of " + std::string(name)).c_str());
 }
 
 }  // namespace
@@ -46,5 +71,9 @@ void prepare_layout(std::span<const int> devices) {
 }
 template void prepare_layout<float>(std::span<const int>);
 template void prepare_layout<double>(std::span<const int>);
+
+void prepare_hierarchy(std::span<const int> devices) {
+  compile_ahead({hierarchy_source()}, devices);
+}
 
 }  // namespace cpufree

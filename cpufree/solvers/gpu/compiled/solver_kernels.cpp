@@ -75,7 +75,9 @@ void compile_ahead_for(const SolveSpec& spec, const KernelsWanted& wanted) {
 int ship_kernels(const std::string& architecture, const std::string& folder) {
   const std::string type = type_name<double>();
   std::set<std::string> all;
-  for (const std::string& source : layout_sources(type)) all.insert(source);
+  for (const auto& sources : {layout_sources(type), layout_sources(type_name<float>())})
+    all.insert(sources.begin(), sources.end());  // levels of multigrid are in single precision
+  all.insert(hierarchy_source());
   for (const Method method : {Method::cg, Method::prcg, Method::pipecg})
     for (const Preconditioner pc : {Preconditioner::none, Preconditioner::jacobi}) {
       SolveSpec spec;

@@ -29,5 +29,6 @@ template <class T>
 void prepare_layout(std::span<const int>) {}
 template void prepare_layout<float>(std::span<const int>);
 template void prepare_layout<double>(std::span<const int>);
+void prepare_hierarchy(std::span<const int>) {}
 
 }  // namespace cpufree

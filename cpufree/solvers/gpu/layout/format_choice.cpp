@@ -84,7 +84,7 @@ class FormatChoice {
       if (share.matrix.values > 0) return false;
     SolveSpec most;
     most.method = Method::pipecg;
-    Wanted with_rings = wanted_by(most, sizeof(T));
+    OnChipRequest with_rings = wanted_by(most, sizeof(T));
     with_rings.warps = facts_.threads / gpu_p2p::kWarp;
     with_rings.slots = spec_.ring;
     const std::size_t room =
@@ -102,8 +102,8 @@ class FormatChoice {
     if (spec_.lanes_log2 < 0 && !should_share_rows(alone)) return {std::move(layouts)};
     const std::int64_t bytes_of_pe = bytes_of<T>(alone) / place_.own.all;
     if (spec_.lanes_log2 < 0 && bytes_of_pe < kWorthRings) return {std::move(layouts)};
-    const bool any =
-        spec_.lanes_log2 > 0 || static_cast<double>(bytes_of_pe) <= machine::kSolverCachedBytes;
+    const bool any = spec_.lanes_log2 > 0 ||
+                     static_cast<double>(bytes_of_pe) <= spec_.machine.solver_cached_bytes;
     for (const std::int32_t lanes : {2, 3}) {
       options.lanes_log2 = spec_.lanes_log2 > 0 ? spec_.lanes_log2 : lanes;
       auto shared = lay_out_(options);
@@ -118,7 +118,7 @@ class FormatChoice {
   bool stays_on_chip(const std::vector<ShareSize>& sizes, bool operands = false) const {
     SolveSpec most;
     most.method = Method::pipecg;
-    const Wanted wanted = wanted_by(most, sizeof(T));
+    const OnChipRequest wanted = wanted_by(most, sizeof(T));
     const Residency kept = choose_residency(sizes, wanted, kRoomOnChip, spec_.residency).residency;
     return operands ? keeps_operands(kept, wanted) : kept.matrix;
   }

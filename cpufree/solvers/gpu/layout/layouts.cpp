@@ -53,9 +53,7 @@ WarpSliceShape shape_of_share(const ShareLayout& share, const std::vector<WarpSl
 }  // namespace
 
 template <class T>
-GpuLayouts<T>::GpuLayouts(std::vector<GpuRows<T>> rows) : rows_(std::move(rows)) {
-  sort_rows(rows_);
-}
+GpuLayouts<T>::GpuLayouts(std::vector<GpuRows<T>> rows) : rows_(std::move(rows)) {}
 
 template <class T>
 Shares GpuLayouts<T>::shares(const HaloPlan<T>& halos) const {
@@ -71,8 +69,8 @@ Shares GpuLayouts<T>::shares(const HaloPlan<T>& halos) const {
 }
 
 template <class T>
-std::vector<std::vector<BlockPlan>> GpuLayouts<T>::block_plans(const HaloPlan<T>& halos,
-                                                               int blocks) {
+std::vector<std::vector<BlockPlan>> GpuLayouts<T>::block_plans(const HaloPlan<T>& halos, int blocks,
+                                                               Awaited awaited) {
   const int pes = static_cast<int>(rows_.size());
   std::vector<std::vector<BlockPlan>> plans(rows_.size());
   in_parallel(pes, [&](int k) {
@@ -89,6 +87,10 @@ std::vector<std::vector<BlockPlan>> GpuLayouts<T>::block_plans(const HaloPlan<T>
                             costs(mine.interior, mine.rows));
     plans[at(k)] = share_rows(padded, mine.interior, mine.rows, blocks);
   });
+  if (awaited == Awaited::everybody) {
+    await_everybody(halos, plans, blocks);
+    return plans;
+  }
   const BoundaryRanges boundaries = gather_boundaries(plans, AllHere(rows_.size()));
   std::vector<BlockReads> reads(at(pes) * at(blocks));
   in_parallel(pes, [&](int k) {
@@ -144,6 +146,13 @@ void GpuLayouts<T>::choose_lanes(std::size_t k, PeLayout& pe, const LayoutOption
       ends.push_back(rows.begin);
       ends.push_back(rows.end);
     }
+  if (options.spread) {
+    for (ShareLayout& share : pe.shares) {
+      share.interior = spread_rows(share.plan.interior, options.threads);
+      share.boundary = spread_rows(share.plan.boundary, options.threads);
+    }
+    return;
+  }
   const auto begins = begins_of(k, ends);
   std::size_t next = 0;
   values_[k].entries.assign(pe.shares.size(), 0);
@@ -300,20 +309,18 @@ std::vector<PeLayout> GpuLayouts<T>::lay_out(std::vector<std::vector<BlockPlan>>
 }
 
 template <class T>
-BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, const WarpSlice* slices,
+TailsOnGpu<T> GpuLayouts<T>::fill_slices(std::size_t k, const PeLayout& pe, const WarpSlice* slices,
                                          std::byte* bytes) {
   const GpuRows<T>& mine = rows_[k];
   const OnDevice here(mine.device());
   const Ranges ranges = ranges_of(pe);
   const int range_count = static_cast<int>(ranges.size());
   std::vector<layout::BlockPlace> places;
-  std::vector<layout::PrivateRange> private_ranges;
   std::vector<std::int32_t> with_tails;
   std::vector<std::int64_t> tail_ptr;
   std::int32_t s = 0;
   for (const ShareLayout& share : pe.shares) {
     places.push_back({share.first_unit, share.shape.dictionary.empty() ? 0 : 1});
-    private_ranges.push_back({share.first_private, share.plan.boundary, share.plan.interior});
     for (const WarpSlice& slice : share.shape.slice) {
       if (slice.tails >= 0) with_tails.push_back(s);
       ++s;
@@ -328,7 +335,7 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, cons
   launch_layout(layout::FillSlices<T>{local(k), there.data(), range_count, pe.slices, slices,
                                       place.data(), table, bytes},
                 pe.slices * kSliceRows, mine.stream);
-  BesideSlicesOnGpu<T> beside;
+  TailsOnGpu<T> beside;
   beside.tail_col = Int32s::uninitialised(mine.device(), at(pe.tail_entries));
   beside.tail_val = DeviceArray<T>::uninitialised(mine.device(), at(pe.tail_entries));
   const Int32s list{mine.stream, with_tails};
@@ -338,6 +345,20 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, cons
       layout::FillTails<T>{local(k), there.data(), range_count, slices, list.data(), count,
                            tails.data(), beside.tail_col.data(), beside.tail_val.data()},
       count * kSliceRows, mine.stream);
+  mine.stream.wait();
+  return beside;
+}
+
+template <class T>
+BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, const WarpSlice* slices,
+                                         std::byte* bytes) {
+  const GpuRows<T>& mine = rows_[k];
+  const OnDevice here(mine.device());
+  BesideSlicesOnGpu<T> beside;
+  static_cast<TailsOnGpu<T>&>(beside) = fill_slices(k, pe, slices, bytes);
+  std::vector<layout::PrivateRange> private_ranges;
+  for (const ShareLayout& share : pe.shares)
+    private_ranges.push_back({share.first_private, share.plan.boundary, share.plan.interior});
   const DeviceArray<layout::PrivateRange> of_blocks{mine.stream, private_ranges};
   beside.global_row = Int32s::uninitialised(mine.device(), at(pe.private_rows));
   beside.inverse = DeviceArray<T>::uninitialised(mine.device(), at(pe.private_rows));
@@ -345,7 +366,7 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, cons
       layout::FillPrivate<T>{local(k), mine.names(), mine.first, of_blocks.data(),
                              static_cast<int>(pe.shares.size()), pe.private_rows,
                              beside.global_row.data(), beside.inverse.data(), mine.facts.data()},
-      pe.private_rows, mine.stream);
+      summing_threads(pe.private_rows), mine.stream);
   beside.bound = std::bit_cast<double>(fetch(mine.stream, mine.facts.data(), 1)[0].bound);
   return beside;
 }

@@ -15,9 +15,12 @@ namespace cpufree {
 
 // What a PE's matrix is made of besides slices, on its GPU.
 template <class T>
-struct BesideSlicesOnGpu {
+struct TailsOnGpu {
   gpu::DeviceArray<std::int32_t> tail_col;
   gpu::DeviceArray<T> tail_val;
+};
+template <class T>
+struct BesideSlicesOnGpu : TailsOnGpu<T> {
   gpu::DeviceArray<std::int32_t> global_row;  // of each place of the private vectors; -1 in gaps
   gpu::DeviceArray<T> inverse;                // of the diagonal, likewise; 1 in gaps
   double bound = 0.0;                         // of the spectrum
@@ -26,17 +29,22 @@ struct BesideSlicesOnGpu {
 template <class T>
 class GpuLayouts {
  public:
-  // `halos`: of number_rows. Rows are sorted by length where that pays.
+  // Of rows in the numbers and the sequence of their PEs.
   explicit GpuLayouts(std::vector<GpuRows<T>> rows);
 
   // As shares_of says, with the neighbours of `halos`.
   Shares shares(const HaloPlan<T>& halos) const;
   // As make_block_plans does.
-  std::vector<std::vector<BlockPlan>> block_plans(const HaloPlan<T>& halos, int blocks);
+  std::vector<std::vector<BlockPlan>> block_plans(const HaloPlan<T>& halos, int blocks,
+                                                  Awaited awaited = Awaited::those_read);
   // As lay_out_shares does, without halos of blocks.
   std::vector<PeLayout> lay_out(std::vector<std::vector<BlockPlan>> plans,
                                 const LayoutOptions& options);
-  // Writes the slices of PE k, whose shapes are on its GPU, to `bytes`, and makes the rest.
+  const GpuRows<T>& rows(std::size_t k) const { return rows_[k]; }
+  // Writes the slices of PE k, whose shapes are on its GPU, to `bytes`, and makes their tails.
+  TailsOnGpu<T> fill_slices(std::size_t k, const PeLayout& layout, const WarpSlice* slices,
+                            std::byte* bytes);
+  // The same, and what goes with A.
   BesideSlicesOnGpu<T> fill(std::size_t k, const PeLayout& layout, const WarpSlice* slices,
                             std::byte* bytes);
 
@@ -55,7 +63,7 @@ class GpuLayouts {
   };
 
   layout::LocalRows<T> local(std::size_t k) const {
-    return {rows_[k].ptr.data(), rows_[k].col.data(), rows_[k].val.data()};
+    return {rows_[k].ptr.data(), rows_[k].col.data(), rows_[k].val.data(), rows_[k].columns};
   }
   std::vector<std::int64_t> begins_of(std::size_t k, const std::vector<std::int32_t>& rows);
   void choose_lanes(std::size_t k, PeLayout& pe, const LayoutOptions& options);

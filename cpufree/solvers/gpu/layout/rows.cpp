@@ -109,7 +109,7 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
     copies.push_back({devices[k], mine.col.data(), matrix.col + before, at(mine.nnz) * 4});
     copies.push_back({devices[k], mine.val.data(), matrix.val + before, at(mine.nnz) * sizeof(T)});
   }
-  Staging().send(copies);
+  send_staged(copies);
   for_each_pe(all, [&](std::size_t k, GpuRows<T>& mine) {
     mine.facts = {mine.device(), std::size_t{1}};
     mine.ptr = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(mine.rows) + 1);
@@ -133,8 +133,8 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
   const std::int64_t all_rows = rows.back().first + rows.back().rows;
   for_each_pe(rows, [&](std::size_t, GpuRows<T>& mine) {
-    launch_layout(layout::CheckRows<T>{mine.part(), all_rows, mine.facts.data()}, mine.rows,
-                  mine.stream);
+    launch_layout(layout::CheckRows<T>{mine.part(), all_rows, mine.facts.data()},
+                  summing_threads(mine.rows), mine.stream);
     mine.sound = fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0;
   });
   if (!all_sound()) {
@@ -191,7 +191,7 @@ std::int64_t reads_of_pieces(const GpuRows<T>& rows, int pieces) {
   kernel.row_weight = row_weight(0);
   kernel.read = read.data();
   kernel.reads = reads.data();
-  launch_layout(kernel, rows.rows, rows.stream);
+  launch_layout(kernel, summing_threads(rows.rows), rows.stream);
   return static_cast<std::int64_t>(fetch(rows.stream, reads.data(), 1)[0]);
 }
 

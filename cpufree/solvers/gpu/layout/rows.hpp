@@ -25,6 +25,7 @@ struct GpuRows {
   std::int32_t rows = 0;
   std::int32_t interior = 0;
   std::int64_t nnz = 0;
+  std::int32_t columns = 0x7fffffff;  // where they may be fewer than rows
   gpu::DeviceArray<std::int64_t> ptr;
   gpu::DeviceArray<std::int32_t> col;
   gpu::DeviceArray<T> val;

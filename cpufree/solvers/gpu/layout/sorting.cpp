@@ -39,15 +39,21 @@ std::vector<std::int32_t> windows_of(const GpuRows<T>& mine) {
 template <class T>
 Sorted sort_windows(const GpuRows<T>& mine) {
   const auto begins = windows_of(mine);
-  const auto windows = static_cast<std::int64_t>(begins.size()) - 1;
+  const auto windows = static_cast<std::int32_t>(begins.size()) - 1;
   const Int32s begin{mine.stream, begins};
   Sorted sorted{Int32s::uninitialised(mine.device(), at(mine.interior))};
-  const auto entries = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(4 * windows));
-  launch_layout(layout::SortWindows<T>{mine.ptr.data(), begin.data(), windows, sorted.order.data(),
-                                       entries.data()},
-                windows, mine.stream);
+  launch_layout(layout::SortWindows<T>{mine.ptr.data(), begin.data(), windows, kLengthWindow,
+                                       mine.interior, sorted.order.data()},
+                mine.interior, mine.stream);
+  constexpr std::int64_t kParts =
+      (kLengthWindow + layout::kMostOfNode + kSliceRows - 1) / kSliceRows;
+  const DeviceArray<std::uint64_t> entries(mine.stream, at(4 * windows));
+  launch_layout(layout::CountWindows<T>{mine.ptr.data(), sorted.order.data(), begin.data(), windows,
+                                        kParts, entries.data()},
+                windows * kParts, mine.stream);
   const auto counts = fetch(mine.stream, entries.data(), at(4 * windows));
-  for (std::size_t k = 0; k < counts.size(); ++k) sorted.entries[k % 4] += counts[k];
+  for (std::size_t k = 0; k < counts.size(); ++k)
+    sorted.entries[k % 4] += static_cast<std::int64_t>(counts[k]);
   return sorted;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -130,6 +131,15 @@ void Staging::run(const std::vector<StagedCopy>& copies, bool to_device) {
     if (!*job.worker) *job.worker = std::make_unique<Worker>(job.device, job.buffers);
     to_device ? (*job.worker)->send(*job.queue) : (*job.worker)->fetch(*job.queue);
   });
+}
+
+void send_staged(const std::vector<StagedCopy>& copies) {
+  static std::mutex busy;
+  static Staging& shared = *new Staging;  // never freed: CUDA ends before statics do
+  if (const std::unique_lock alone(busy, std::try_to_lock); alone)
+    shared.send(copies);
+  else
+    Staging().send(copies);
 }
 
 }  // namespace cpufree

@@ -43,4 +43,8 @@ class Staging {
   std::map<int, Workers> workers_;  // of each device
 };
 
+// Does these copies to GPUs through buffers that set-ups share, since to pin new ones takes
+// milliseconds; while another thread uses them, through buffers of its own.
+void send_staged(const std::vector<StagedCopy>& copies);
+
 }  // namespace cpufree

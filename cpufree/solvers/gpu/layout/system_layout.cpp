@@ -7,6 +7,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/distributed/team_peers.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
+#include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
 #include "cpufree/problem/blocks/piece_reads.hpp"
 #include "cpufree/problem/partition.hpp"
@@ -45,10 +46,11 @@ std::vector<std::int64_t> cuts_of(std::span<const std::int64_t> row_ptr,
 
 // How often a device is to hold entries besides those that lie there already.
 template <class T>
-double copies_of_entries(const GivenCsr<T>& matrix, int device) {
+double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int device) {
   const bool sent = matrix.device != device;
   constexpr double kSlicesAndMoved = 2.5;  // rows are sorted by length
-  return kSlicesAndMoved + (sent ? 1.0 : 0.0);
+  constexpr double kLevels = 5.0;          // products on the way to them included
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0);
 }
 
 // Whether a device has room for `copies` of so many nonzeros, and for vectors.
@@ -228,12 +230,13 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
   const SystemSpec& spec = place.spec;
   const bool can = place.team() == nullptr && order.empty() && !spec.factors.any() &&
                    !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
-  if (!can || spec.layout == 0 || (spec.layout < 0 && matrix.nnz() < kLeastGpuLayoutNonzeros))
-    return {};
+  const bool wanted =
+      spec.layout > 0 || (spec.layout < 0 && matrix.nnz() >= kLeastGpuLayoutNonzeros);
+  // Where GPUs make levels of several PEs, the host lays these out.
+  const bool with_levels = spec.pes == 1 && gpu_makes_hierarchy(place, matrix.nnz());
+  if (!can || !(spec.factors.multigrid() ? with_levels : wanted)) return {};
   auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
   if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
-  prepare_layout<T>(place.devices);  // before memory is asked for, which starts CUDA
-  if (!have_room(place, GivenCsr<T>::of(matrix), cuts)) return {};
   return cuts;
 }
 
@@ -253,7 +256,7 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
     const auto sharing = std::ranges::count(place.devices, device);
     if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
-                  copies_of_entries(matrix, device)))
+                  copies_of_entries(place.spec, matrix, device)))
       return false;
   }
   return true;
@@ -272,6 +275,7 @@ SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
 template <class T>
 ArrivedRows<T> number_on_gpus(SentRows<T> sent, LapTimer& timer) {
   HaloPlan<T> plan = number_rows(sent.rows);
+  sort_rows(sent.rows);
   ArrivedRows<T> arrived{std::move(sent.found), std::move(plan),
                          GpuLayouts<T>(std::move(sent.rows))};
   timer.lap("plan");

@@ -31,10 +31,17 @@ struct LayoutFacts {
   double bytes_of_pe = 0.0;            // of the matrix
 };
 
-// What kernels find there.
+// What kernels find there. Shares are read as simple ones on chip alone: of a matrix that cannot
+// stay there some may be by chance, as those of the first blocks, whose columns are small.
 inline SliceKinds kinds_of(const LayoutFacts& facts) {
+  constexpr std::int64_t kMostOnChip = 227 << 10;  // bytes of a block, on any GPU
   SliceKinds kinds = facts.packets > 0 && !facts.block_halos ? kHaloPackets : 0;
-  for (const ShareSize& share : facts.sizes) kinds |= share.matrix.kinds;
+  bool may_stay = true;
+  for (const ShareSize& share : facts.sizes) {
+    kinds |= share.matrix.kinds;
+    may_stay = may_stay && share.matrix.units * kSliceUnit <= kMostOnChip;
+  }
+  if (!may_stay) kinds &= ~(kSimpleColumns | kSimpleRuns);
   return kinds | (has_kind(kinds, kRuns) ? 0 : kSingles);  // a PE without rows has no slices
 }
 
@@ -46,8 +53,9 @@ template <class T>
 std::vector<PeLayout> choose_format(const GpuPlace& place, LayoutFacts& facts,
                                     const LayOut& lay_out);
 
-// Where each PE's rows begin, and the last one's end, if GPUs are to lay a matrix out; none: the
-// host is. `part` and `order` as in make_system.
+// Where each PE's rows begin, and the last one's end, if GPUs are to lay a matrix out, provided that
+// they have room; none: the host is, most likely with halos of blocks if there may be any. `part`
+// and `order` as in make_system.
 template <class T>
 std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>& matrix,
                                         std::span<const std::int32_t> part,

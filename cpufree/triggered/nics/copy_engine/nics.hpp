@@ -23,8 +23,7 @@ struct CopyEngineOptions {
   // Operations fire at the end of a kernel that was launched after they were posted (GPU-direct
   // Sync: the put is queued behind the kernel), and not within it.
   bool at_kernel_end = false;
-  int operations =
-      0;  // that are to be used on each PE, so many streams; 0: as many as there may be
+  int operations = 0;  // used on each PE, one stream for each; 0: the maximum
 };
 
 // Throws Unsupported, EngineError, OutOfMemory.

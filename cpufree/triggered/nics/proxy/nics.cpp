@@ -158,7 +158,7 @@ class ProxyUnit {
           continue;
         }
         if (last) return;
-        // An idle NIC waits for ever: what waits for it has bounds.
+        // The NIC itself never times out; the waits of its clients are bounded.
         if (!port_.keep_waiting(wait)) wait.start = {};
       }
     } catch (...) {

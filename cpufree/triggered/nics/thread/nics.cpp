@@ -85,7 +85,7 @@ class ThreadNics::Unit {
         continue;
       }
       if (last) return;
-      // An idle NIC waits for ever: what waits for it has bounds.
+      // The NIC itself never times out; the waits of its clients are bounded.
       if (!nic_port_.keep_waiting(wait)) wait.start = {};
     }
   }

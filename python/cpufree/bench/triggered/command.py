@@ -201,7 +201,7 @@ def _write(
     if to is None:
         return
     header = make_header("triggered", plan, shlex.join(["cpufree", *sys.argv[1:]]))
-    if plan.gpus:  # the core may be one that knows none, as tools/carry_triggered.sh builds it
+    if plan.gpus:  # the core may know none
         header["machine"]["gpus"] = gpu_names(plan.gpus)
     facts = {"plan": header["configuration"], "series": tables.facts(measured)}
     text = dumps({**header, **facts}, indent=1) + "\n"

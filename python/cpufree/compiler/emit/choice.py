@@ -19,18 +19,18 @@ from cpufree.compiler.emit.blocks import (
     plan_blocks,
 )
 from cpufree.compiler.emit.grid import reduces, register_fields
+from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
-from cpufree.compiler.emit.work import CYCLES, work_of
+from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
 from cpufree.compiler.passes.rows import written
 from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, add_exchanges, ghosts_of
+from cpufree.machine import Machine
 
 TURNS = (1, 2, 3, 4, 6, 8)
 """Of a round."""
-_EXCHANGE, _FIELD, _GROUP = 1.3, 0.15, 0.1
-"""Microseconds of an exchange, of a field in it, of a group beside its points."""
 _OF_THREE = 1.25
 """Of the time of sweeps over a block's part that has three dimensions."""
 _VALUE = 16  # bytes, the most that a value to be reduced has
@@ -44,6 +44,7 @@ def tile_plan(
     memory: int = MEMORY,
     threads: int = THREADS,
     turns: int | None = None,
+    known: Machine | None = None,
 ) -> BlockPlan:
     """Return how the blocks of a GPU divide a program of groups.
 
@@ -61,6 +62,8 @@ def tile_plan(
         Of a block: bytes of its memory, threads.
     turns : int, optional
         Of a round; 0: there are none. None: chosen.
+    known : Machine, optional
+        With such GPUs.
 
     Raises
     ------
@@ -89,10 +92,10 @@ def tile_plan(
                 why = reason
     if not plans:
         raise why
-    slabs = Slabs(distributed_rows(program), pes)
-    best = min(plans, key=lambda p: cost(program, p, slabs, in_registers))
-    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
-    if turns is None and cost(program, best, slabs, in_registers) > streaming:
+    slabs, rates = Slabs(distributed_rows(program), pes), Rates.of(known, pes)
+    best = min(plans, key=lambda p: cost(program, p, slabs, in_registers, rates))
+    streaming = streaming_cost(program, slabs, multiprocessors, in_registers, rates)
+    if turns is None and cost(program, best, slabs, in_registers, rates) > streaming:
         raise NotOnChip("sweeps over memory take less time, it seems")
     return best
 
@@ -108,18 +111,21 @@ def _check_sweeps(program: ir.Program, fields: list[ir.Field]) -> None:
                 raise NotOnChip(f"line {works[0].line} computes with no array that is divided")
 
 
-def cost(program: ir.Program, plan: BlockPlan, slabs: Slabs, in_registers: set[str]) -> float:
+def cost(
+    program: ir.Program, plan: BlockPlan, slabs: Slabs, in_registers: set[str], rates: Rates
+) -> float:
     """Return about how many microseconds a turn of the program's loops takes on chip."""
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     if plan.rounds is None:
         exchanges = [s for s in ir.walk(add_exchanges(program).body) if isinstance(s, ir.Exchange)]
-        waits = sum(_EXCHANGE + _FIELD * len(s.fields) for s in exchanges)
-        return waits + sum(_sweep(program, g, plan, slabs, [(0, 0)], in_registers) for g in groups)
+        waits = sum(rates.exchange + rates.field * len(s.fields) for s in exchanges)
+        sweeps = (_sweep(program, g, plan, slabs, [(0, 0)], in_registers, rates) for g in groups)
+        return waits + sum(sweeps)
     rounds = plan.rounds
-    waits = _EXCHANGE + _FIELD * len(rounds.exchanged)
+    waits = rates.exchange + rates.field * len(rounds.exchanged)
     for group, after in zip(groups, rounds.after, strict=True):
         margins = _margins(rounds, plan.turns, after)
-        waits += _sweep(program, group, plan, slabs, margins, in_registers)
+        waits += _sweep(program, group, plan, slabs, margins, in_registers, rates)
     return waits / plan.turns
 
 
@@ -130,6 +136,7 @@ def _sweep(
     slabs: Slabs,
     margins: list[tuple[int, int]],
     in_registers: set[str],
+    rates: Rates,
 ) -> float:
     """Return about how many microseconds a group takes on a block's part, with all margins."""
     works = [stage.work for stage in group.stages]
@@ -142,7 +149,8 @@ def _sweep(
     sizes = [(e.rows + 2 * m0, e.columns + 2 * m1, e.depth)[:dims] for m0, m1 in margins]
     tile = choose_threads(max(sizes), work, plan.threads)
     slow = _OF_THREE if dims == 3 else 1.0
-    return sum(_GROUP + slow * part_cycles(size, tile, work) / CYCLES for size in sizes)
+    cycles = sum(part_cycles(size, tile, work) for size in sizes)
+    return rates.group * len(sizes) + slow * cycles / rates.cycles
 
 
 def _margins(rounds: Rounds, turns: int, after: tuple[int, int]) -> list[tuple[int, int]]:
@@ -158,6 +166,7 @@ def memory_plan(
     memory: int = MEMORY,
     tile: tuple[int, int] | None = None,
     turns: int | None = None,
+    known: Machine | None = None,
 ) -> BlockPlan:
     """Return how a program whose values lie in memory does rounds of turns on chip.
 
@@ -175,6 +184,8 @@ def memory_plan(
         Bytes of a multiprocessor's memory.
     tile, turns : optional
         Rows and columns of a tile, turns of a round; None: chosen.
+    known : Machine, optional
+        With such GPUs.
 
     Raises
     ------
@@ -187,7 +198,7 @@ def memory_plan(
     if rounds is None or not fields:
         raise NotOnChip("its loop has no rounds")
     _check_sweeps(program, fields)
-    slabs = Slabs(distributed_rows(program), pes)
+    slabs, rates = Slabs(distributed_rows(program), pes), Rates.of(known, pes)
     width = max((f.shape[1] for f in fields if len(f.shape) > 1), default=1)
     sizes = [tile] if tile is not None else _tiles(len(fields[0].shape))
     plans = []
@@ -205,9 +216,10 @@ def memory_plan(
                 plans.append(replace(plan, rounds=rounds, turns=n))
     if not plans:
         raise why
-    times = [memory_cost(program, p, slabs, multiprocessors, in_registers) for p in plans]
+    given = slabs, multiprocessors, in_registers, rates
+    times = [memory_cost(program, p, *given) for p in plans]
     time, best = min(zip(times, plans, strict=True), key=lambda one: one[0])
-    streaming = streaming_cost(program, slabs, multiprocessors, in_registers)
+    streaming = streaming_cost(program, *given)
     if turns is None and time > _WORTH * streaming:
         raise NotOnChip("rounds of turns would compute too many points twice")
     return best
@@ -217,10 +229,6 @@ _OF_BLOCK = 4096
 """Bytes of a block's memory that are the port's and the driver's."""
 _WORTH = 0.7
 """A round's time over that of sweeps from which on it is not worth its while."""
-_L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
-"""Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
-_BARRIER = 1.5
-"""Microseconds of a barrier, and of the last blocks that it waits for."""
 _SHARED = 0.8
 """Of the time of a block that has a multiprocessor for itself, where there are two."""
 
@@ -237,6 +245,7 @@ def memory_cost(
     slabs: Slabs,
     processors: int,
     in_registers: set[str],
+    rates: Rates,
 ) -> float:
     """Return about how many microseconds a turn takes with rounds from memory."""
     rounds, tile = plan.rounds, plan.tile
@@ -257,23 +266,21 @@ def memory_cost(
         whole += bytes_of_field
         points = bytes_of_field / np.dtype(f.type).itemsize
         inner = max(inner, points / (e.rows * e.columns * e.depth))
-    near = _NEAR if 2 * whole < _L2 else _FAR
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     chip = sum(
-        _sweep(program, g, plan, slabs, _margins(rounds, plan.turns, after), in_registers)
+        _sweep(program, g, plan, slabs, _margins(rounds, plan.turns, after), in_registers, rates)
         for g, after in zip(groups, rounds.after, strict=True)
     )
     tiles = -(-inner // (processors * plan.resident)) * plan.resident
-    times = moved / near, _SHARED * chip * tiles
-    return (max(times) + 0.6 * min(times) + _BARRIER) / plan.turns
+    times = rates.read(moved, 2 * whole), _SHARED * chip * tiles
+    return (max(times) + 0.6 * min(times) + rates.barrier) / plan.turns
 
 
 def streaming_cost(
-    program: ir.Program, slabs: Slabs, processors: int, in_registers: set[str]
+    program: ir.Program, slabs: Slabs, processors: int, in_registers: set[str], rates: Rates
 ) -> float:
     """Return about how many microseconds a turn takes whose groups are sweeps over memory."""
     sizes = {f.name: _bytes(f, slabs) for f in program.fields if f.name not in in_registers}
-    rate = _NEAR if sum(sizes.values()) < _L2 else _FAR
     time = 0.0
     for group in (s for s in ir.walk(program.body) if isinstance(s, ir.Group)):
         works = [stage.work for stage in group.stages]
@@ -282,13 +289,15 @@ def streaming_cost(
         moved = sum(sizes[name] for name in (*names, *writes))
         points = max(float(np.prod([s.count for s in w.box])) for w in works) / slabs.pes
         work = work_of(program, works, in_registers)
-        chip = points / 32 / processors * work.cycles(_ROWS) / _ROWS / CYCLES
-        times = moved / rate, chip
-        time += max(times) + 0.4 * min(times) + _BARRIER
+        chip = points / 32 / processors * work.cycles(_ROWS) / _ROWS / rates.cycles
+        times = rates.read(moved, sum(sizes.values())), chip
+        time += max(times) + 0.4 * min(times) + rates.barrier
     return time
 
 
-def sweep_options(program: ir.Program, pes: int, kept: Iterable[str]) -> SweepOptions:
+def sweep_options(
+    program: ir.Program, pes: int, kept: Iterable[str], known: Machine | None = None
+) -> SweepOptions:
     """Return how sweeps over memory are done.
 
     Threads that begin a tile together find one another's points in the first cache. That pays
@@ -301,7 +310,8 @@ def sweep_options(program: ir.Program, pes: int, kept: Iterable[str]) -> SweepOp
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     works = [[stage.work for stage in group.stages] for group in groups]
     loads = max((work_of(program, w, in_registers).columns for w in works), default=0)
-    return LARGE if _L2 <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
+    least = Rates.of(known, pes).cached
+    return LARGE if least <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
 
 
 _TOO_LARGE, _FEW_LOADS = 600e6, 6

@@ -15,13 +15,13 @@ from cpufree.compiler.emit.expressions import TYPES
 from cpufree.compiler.emit.kernel import KernelText
 from cpufree.compiler.emit.names import in_ascii
 from cpufree.compiler.emit.stream_plan import StreamPlan
-from cpufree.compiler.emit.sweep import Sweep, is_accurate
+from cpufree.compiler.emit.sweep import Sweep
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions, Tile, tiles
 from cpufree.compiler.layout import GridLayout, Key
 from cpufree.compiler.passes.accesses import accesses
 from cpufree.compiler.passes.barriers import joins
 from cpufree.compiler.passes.points import at_own_point
-from cpufree.compiler.passes.rows import Work, is_by_rows
+from cpufree.compiler.passes.rows import Work, is_accurate, is_by_rows
 
 _VALUE = 16  # bytes, the most that a value to be reduced has
 

@@ -11,12 +11,14 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import check_rows
 from cpufree.compiler.emit.grid import register_fields
+from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.stream_plan import WARP, StreamPlan
-from cpufree.compiler.emit.work import CYCLES, operations
+from cpufree.compiler.emit.work import operations
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.levels import Chain, chain_of
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
 from cpufree.compiler.passes.tiles import NotOnChip
+from cpufree.machine import Machine
 
 TURNS = (1, 2, 3, 4, 6, 8)
 """Of a round."""
@@ -39,15 +41,9 @@ _WIDE, _NARROW = 1.3, 0.6
 _BUSY = 1.3
 """Of the cycles: what schedulers wait."""
 _SCHEDULERS = 4
-_L2, _NEAR, _FAR = 40e6, 5.0e6, 2.9e6
-"""Bytes that stay in the L2 cache; bytes in a microsecond from there, and from memory."""
 _EDGE = 2.0
 """Times the time of a row: of the rows before and behind a warp's own, which the text for edges
 computes in part."""
-_ROUND = 2.5
-"""Microseconds of a barrier, of the last warps it waits for, and of the first rows."""
-_EXCHANGE = 4.0
-"""Microseconds more of a round on several GPUs (2 and 4 H200, grids of 256 points a side)."""
 
 
 def stream_plan(
@@ -58,6 +54,7 @@ def stream_plan(
     turns: int | None = None,
     strip: int | None = None,
     chunks: int | None = None,
+    known: Machine | None = None,
 ) -> StreamPlan:
     """Return how a program of groups is streamed.
 
@@ -73,6 +70,8 @@ def stream_plan(
         Of a GPU.
     turns, strip, chunks : int, optional
         Turns of a round, columns of a strip, parts of a PE's rows; None: chosen.
+    known : Machine, optional
+        With such GPUs.
 
     Raises
     ------
@@ -86,7 +85,7 @@ def stream_plan(
     rounds = rounds_of(program)
     if rounds is None or not fields:
         raise NotOnChip("its loop has no rounds")
-    slabs = Slabs(distributed_rows(program), pes)
+    slabs, rates = Slabs(distributed_rows(program), pes), Rates.of(known, pes)
     why, plans = NotOnChip("its rows do not fit into registers"), []
     large = _bytes(program, [f.name for f in fields], slabs) > _LARGE
     most = MOST_OF_LARGE if large else TURNS[-1]
@@ -98,7 +97,7 @@ def stream_plan(
         except NotOnChip as reason:
             why = reason
             continue
-        plans.append((stream_cost(program, plan, chain, slabs, multiprocessors), plan))
+        plans.append((stream_cost(program, plan, chain, slabs, multiprocessors, rates), plan))
     if not plans:
         raise why
     return min(plans, key=lambda one: one[0])[1]
@@ -177,7 +176,12 @@ def registers(program: ir.Program, chain: Chain, columns: int, ahead: int) -> in
 
 
 def stream_cost(
-    program: ir.Program, plan: StreamPlan, chain: Chain, slabs: Slabs, multiprocessors: int
+    program: ir.Program,
+    plan: StreamPlan,
+    chain: Chain,
+    slabs: Slabs,
+    multiprocessors: int,
+    rates: Rates,
 ) -> float:
     """Return about how many microseconds a turn takes."""
     left, right = plan.halo(chain)
@@ -189,7 +193,7 @@ def stream_cost(
     each = -(-units // multiprocessors)  # of a multiprocessor
     cycles = _cycles_of_row(program, chain, plan.columns)
     slow = rows + (_EDGE - 1) * span
-    chip = each * slow * cycles * _BUSY / min(each, _SCHEDULERS) / CYCLES
+    chip = each * slow * cycles * _BUSY / min(each, _SCHEDULERS) / rates.cycles
     always = {name for name in chain.final if name in plan.rounds.exchanged or not chain.goes_round}
     at_rest = {v.field for v in chain.at_rest}
     inputs = {v.field for v in chain.inputs.values()}
@@ -198,9 +202,8 @@ def stream_cost(
     write = _bytes(program, always, slabs)
     overlap = (plan.strip / stored) * (rows / max(1, rows - span))
     moved = read * (1 + 0.4 * (overlap - 1)) + write
-    memory = moved / (_NEAR if read + write < _L2 else _FAR)
-    fixed = _ROUND + (_EXCHANGE if slabs.pes > 1 else 0.0)
-    return (max(chip, memory) + 0.3 * min(chip, memory) + fixed) / plan.turns
+    memory = rates.read(moved, read + write)
+    return (max(chip, memory) + 0.3 * min(chip, memory) + rates.round) / plan.turns
 
 
 def _loaded(program: ir.Program, chain: Chain) -> set[str]:

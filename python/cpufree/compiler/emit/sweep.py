@@ -12,7 +12,7 @@ from cpufree.compiler.emit.pointers import Pointers, Position, at, folded, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
-from cpufree.compiler.passes.rows import Work, is_by_rows, row_offset, rows_written
+from cpufree.compiler.passes.rows import Work, is_accurate, is_by_rows, row_offset, rows_written
 
 
 class Sweep:
@@ -31,6 +31,9 @@ class Sweep:
         self.program, self.layout, self.works = program, layout, works
         self.in_registers, self.stores_ghosts = in_registers, stores_ghosts
         self.options = options
+        self.is_short = (
+            False  # no thread has more than a point: tests of where it lies cost nothing
+        )
         self.queue = ""
         """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works)
@@ -297,19 +300,21 @@ class Sweep:
         """Return the statements of the group, without what joins its reductions."""
         rows = range(self.tile.rows)
         several = len(rows) > 1 or len({w.box for w in self.works}) > 1
+        if len(rows) == 1 and several and self.is_short:
+            return self._swept(self.points(["0"], True))
         whole = self.points([str(k) for k in rows], False)
+        inside = [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
         loops = len(rows) > 1 and not self.writes_out_guarded
         guarded = self.points(["k"] if loops else [str(k) for k in rows], True)
-        inside = [*self._ends_first(), *self.indices(), *self.pointers.lines]
-        inside += [f"if ({self.whole()}) {{", *(f"  {line}" for line in whole)]
-        if not several:
-            inside.append("}")
-        elif loops:
+        if loops:
             loop = f"for (int k = 0; k < {len(rows)}; ++k) {{"
-            inside += ["} else {", "  CPUFREE_ONE_COPY", f"  {loop}"]
-            inside += [*(f"    {line}" for line in guarded), "  }", "}"]
-        else:
-            inside += ["} else {", *(f"  {line}" for line in guarded), "}"]
+            guarded = ["CPUFREE_ONE_COPY", loop, *(f"  {line}" for line in guarded), "}"]
+        inside += ["} else {", *(f"  {line}" for line in guarded)] if several else []
+        return self._swept([*inside, "}"])
+
+    def _swept(self, inside: list[str]) -> list[str]:
+        """Return the statements that have all threads do something at their points."""
+        inside = [*self._ends_first(), *self.indices(), *self.pointers.lines, *inside]
         return [
             *self.scalar_lines,
             *self.bounds(),
@@ -392,8 +397,3 @@ class Sweep:
         )
         lines.append(f"const std::int64_t q0 = a + {row};")
         return [*lines, f"if ({' || '.join(conditions)}) return;"]
-
-
-def is_accurate(work: ir.Reduce) -> bool:
-    """Return whether a reduction keeps the rounding errors of its sum."""
-    return work.op == "sum" and work.type.startswith("float")

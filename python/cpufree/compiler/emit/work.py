@@ -9,8 +9,6 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.passes.rows import Work, row_offset, rows_written
 
-CYCLES = 1450.0
-"""In a microsecond, of which some go by in waiting."""
 _LOADED, _STORED = 128, 16  # registers of a thread
 _ISSUE = 0.4  # cycles of an instruction of a warp, with four schedulers that are busy mostly
 _SLOW, _FAST = 0.9, 0.55  # of an operation on eight bytes, on four

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -13,11 +14,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, kinds, values
+from cpufree.compiler.front import values
 from cpufree.compiler.front.distribution import RankGrew, Split, check_distribution
 from cpufree.compiler.front.grids import Grids, Places
+from cpufree.compiler.front.numbers import fitting, kinds
 from cpufree.compiler.front.operands import fail_as_array
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -45,9 +47,19 @@ _MOST_POINTS = 2**48
 class Builder(Variables):
     """What is being made, and what it takes to add to it."""
 
-    def __init__(self, source: Source, split: Split, most_dims: int, grids: Places) -> None:
-        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew."""
-        self.source = source
+    def __init__(
+        self,
+        source: Source,
+        split: Split,
+        most_dims: int,
+        grids: Places,
+        everywhere: frozenset[str],
+    ) -> None:
+        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew.
+
+        Of arrays in `everywhere` each PE has a copy, though they have the axes of the grid.
+        """
+        self.source, self.everywhere = source, everywhere
         self.split, self.most_dims = split, most_dims
         self.grids = Grids(grids)
         self.fields: dict[str, ir.Field] = {}
@@ -71,10 +83,13 @@ class Builder(Variables):
         self._hosts: dict[int, tuple[Any, ArrayValue]] = {}
         self._names: dict[int, tuple[Host, str]] = {}
         """Of numbers of the host: the scalar that carries it."""
+        self._floats: dict[tuple[str, str], str] = {}
+        """Of such scalars and types: the scalar that has the number in the type."""
 
     _STATE = (
         "fields", "data", "scalars", "variables", "out", "written_out", "tags", "locked",
         "permutes", "grids", "_hosts", "_names",
+        "_floats",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -85,6 +100,15 @@ class Builder(Variables):
         """Go back to a state."""
         for name, content in state.items():
             setattr(self, name, copy(content))
+
+    @contextmanager
+    def apart(self, out: list[ir.Statement] | None = None) -> Iterator[None]:
+        """Let `out` have the statements that are made meanwhile; None: a list of their own."""
+        outer, self.out = self.out, [] if out is None else out
+        try:
+            yield
+        finally:
+            self.out = outer
 
     def fail(self, node: ast.AST, problem: str, advice: str, **about: bool) -> NoReturn:
         """Raise ProgramError at a node; `about`: attributes of the error, such as by_join."""
@@ -127,7 +151,8 @@ class Builder(Variables):
             )
         if len(shape) > self.most_dims:
             raise RankGrew(len(shape))
-        name, axis = self.fresh(name), self.split.axis(len(shape))
+        name = self.fresh(name)
+        axis = None if name in self.everywhere else self.split.axis(len(shape))
         first = axis or 0
         apart, begin, rows = self.grids.assumed.get(name, (1, 0, shape[first]))
         ordered = (rows, *shape[:first], *shape[first + 1 :])
@@ -167,10 +192,9 @@ class Builder(Variables):
         if value.literal:
             plain = number.item() if isinstance(number, np.generic) else number
             return ScalarValue(ir.Literal(plain, stored(kind)), kind)
-        if id(value) not in self._names:
-            self._names[id(value)] = value, self.fresh(f"s{len(self.scalars)}")
-            self.scalars[self._names[id(value)][1]] = stored(kind), number
-        return ScalarValue(ir.Scalar(self._names[id(value)][1], stored(kind)), kind)
+        _, name = self._names.setdefault(id(value), (value, self.fresh(f"s{len(self.scalars)}")))
+        self.scalars[name] = stored(kind), number
+        return ScalarValue(ir.Scalar(name, stored(kind)), kind)
 
     def cast(self, expr: ir.Expr, kind: str) -> ir.Expr:
         """Return an expression converted to a type."""
@@ -181,7 +205,18 @@ class Builder(Variables):
             exact = {"float64": float, "float32": float, "bool": bool}.get(kind, int)
             if kind != "float32" and not (kind == "int32" or isinstance(expr.value, float)):
                 return ir.Literal(exact(expr.value), kind)
+        if isinstance(expr, ir.Scalar) and expr.name in self.scalars and kind.startswith("float"):
+            return self._converted(expr, kind)
         return ir.Op("cast", (expr,), kind)
+
+    def _converted(self, expr: ir.Scalar, kind: str) -> ir.Scalar:
+        """Return a number of the host in a type of floats: points are spared the conversion."""
+        key = expr.name, kind
+        if key not in self._floats:
+            value = np.array([self.scalars[expr.name][1]], expr.type).astype(kind)[0].item()
+            self._floats[key] = self.fresh(f"{expr.name}_{kind}")
+            self.scalars[self._floats[key]] = kind, value
+        return ir.Scalar(self._floats[key], kind)
 
     # --- operations ---
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, kinds, masks
+from cpufree.compiler.front import masks
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.numbers import fitting, kinds
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -21,17 +20,7 @@ from cpufree.compiler.front.values import (
     TupleValue,
     Value,
 )
-from cpufree.compiler.operations import COMPARE, UNARY, kinds_of, stored
-
-_HOST_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert,
-    ast.Not: operator.not_,
-}  # fmt: skip
-_HOST_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
+from cpufree.compiler.operations import COMPARE, OF_PYTHON, UNARY, kinds_of, stored
 
 
 class Conditions:
@@ -50,7 +39,7 @@ class Conditions:
         if negates and isinstance(value, TupleValue):
             return Host(not value.items, literal=True)
         if is_plain(value):
-            return self.on_host(node, _HOST_UNARY[type(node.op)], value)
+            return self.on_host(node, OF_PYTHON[type(node.op)], value)
         if not negates:
             name = UNARY[type(node.op)]
             return masks.pointwise(
@@ -95,12 +84,9 @@ class Conditions:
     def _guarded(self, node: ast.expr, scope: Scope, test: ir.Expr, truth: bool = False) -> Value:
         """Return what an expression stands for that is evaluated only where a condition holds."""
         b = self.builder
-        outer, b.out = b.out, []
-        try:
+        with b.apart():
             value = self._part(node, scope, truth)
             made = tuple(b.out)
-        finally:
-            b.out = outer
         if made:
             b.out.append(ir.If(test, made, (), b.line(node)))
         return value
@@ -116,7 +102,7 @@ class Conditions:
             return Host(one == isinstance(op, ast.Is), literal=True)
         left, right = _as_host(left), _as_host(right)
         if is_plain(left) and is_plain(right):
-            return self.on_host(node, _HOST_COMPARE[type(op)], left, right)
+            return self.on_host(node, OF_PYTHON[type(op)], left, right)
         if type(op) not in COMPARE:
             self.builder.fail(
                 node, "this comparison is not taken for values of the run", "use ==, !=, <, <=, >"

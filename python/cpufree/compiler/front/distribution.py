@@ -10,6 +10,7 @@ from typing import NoReturn, Protocol
 
 from cpufree.compiler import ir
 from cpufree.compiler.front.grids import Grids
+from cpufree.compiler.front.operands import Fails
 from cpufree.errors import ProgramError
 
 
@@ -47,19 +48,16 @@ class RankGrew(Exception):
         self.rank = rank
 
 
-class Fails(Protocol):
+class Divides(Fails, Protocol):
     """Knows the fields of a program, and refuses it."""
 
     fields: dict[str, ir.Field]
     grids: Grids
-
-    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
-        """Raise ProgramError at a node."""
-        ...
+    everywhere: frozenset[str]
 
 
 def check_distribution(
-    b: Fails, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
+    b: Divides, node: ast.AST, f: ir.Field, box: tuple[ir.Span, ...], expr: ir.Expr
 ) -> None:
     """Refuse what would read rows that are not beside those that are written."""
     if f.distributed and box[0].index is not None:
@@ -75,6 +73,7 @@ def check_distribution(
                 f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
                 f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
                 "axis where k does not), or reduce to a number",
+                of.name if f.name in b.everywhere else "",
             )
         if read.axes[0].index is not None:
             fail_moving(b, node)
@@ -88,6 +87,7 @@ def check_distribution(
                 f"{of.name} is read at {why}",
                 "rows of the first axis are divided among PEs: read them at a constant "
                 "distance from those that are written",
+                of.name if read.axes[0].dim != 0 else "",
             )
 
 
@@ -121,11 +121,11 @@ ALL_ROWS = (
 )
 
 
-def _fail(b: Fails, node: ast.AST, problem: str, advice: str) -> NoReturn:
+def _fail(b: Fails, node: ast.AST, problem: str, advice: str, far: str = "") -> NoReturn:
     try:
         b.fail(node, problem, advice)
     except ProgramError as error:
-        error.by_rows = True
+        error.by_rows, error.far = True, far
         raise
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import calls, lists, masks, python_numbers, values
+from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.calls import by_name, products
+from cpufree.compiler.front.calls.by_name import METHODS
 from cpufree.compiler.front.conditions import Conditions, fields_written, is_plain
-from cpufree.compiler.front.large import too_large
+from cpufree.compiler.front.numbers import python_numbers
+from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.parts import Parts
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -24,14 +26,8 @@ from cpufree.compiler.front.values import (
     TupleValue,
     Value,
 )
-from cpufree.compiler.operations import BINARY, WEAK, Kind, kinds_of
+from cpufree.compiler.operations import BINARY, OF_PYTHON, WEAK, Kind, kinds_of
 
-_HOST_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-}  # fmt: skip
 # x ** y where y is a number of Python's: what NumPy computes for arrays of floats.
 _POWERS = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
 
@@ -146,8 +142,7 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"the attribute {node.attr} of an array is outside the language of programs",
-                "arrays have shape, ndim, size and dtype, and the methods copy, astype, fill, "
-                "sum, max, min, mean, any, all"
+                f"arrays have shape, ndim, size and dtype, and the methods {', '.join(METHODS)}"
                 + ("; transposed arrays are not taken" if node.attr == "T" else ""),
             )
         if isinstance(value, Host):
@@ -183,7 +178,7 @@ class Expressions(Conditions, Parts):
     def binary(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         """Return what an operator gives."""
         if is_plain(left) and is_plain(right):
-            return self.on_host(node, _HOST_BINARY.get(op), left, right)
+            return self.on_host(node, OF_PYTHON.get(op), left, right)
         if masks.has_masks([left, right]):
             if op is ast.Pow:
                 masks.check_power(self.builder, node, [right])
@@ -192,6 +187,8 @@ class Expressions(Conditions, Parts):
             )
         if isinstance(left, TupleValue) or isinstance(right, TupleValue):
             return self._of_tuples(node, op, left, right)
+        if op is ast.MatMult:
+            return products.matmul(self, node, left, right)
         if op not in BINARY:
             self.builder.fail(node, "this operator is not taken", "write it with NumPy's functions")
         name = BINARY[op]
@@ -240,12 +237,6 @@ class Expressions(Conditions, Parts):
         if plain and ((floats and float(exponent) in _POWERS) or exponent == 2):
             base = ArrayValue(builder.cast(a.expr, kind), a.shape, kind)
             return builder.elementwise(node, _POWERS[float(exponent)], [base])
-        if plain and not floats and exponent < 0:
-            builder.fail(
-                node,
-                "whole numbers to a negative power have no whole result",
-                "convert with .astype(np.float64)",
-            )
         return builder.elementwise(node, "power", [a, b])
 
     def _of_scalars(self, node: ast.AST, name: str, operands: list[ScalarValue]) -> Value:
@@ -270,7 +261,7 @@ class Expressions(Conditions, Parts):
         return self.builder.elementwise(node, name, list(operands))
 
     def _call(self, node: ast.Call, scope: Scope) -> Value:
-        return calls.call(self, node, scope)
+        return by_name.call(self, node, scope)
 
 
 def _depends(value: Value, written: set[str]) -> bool:

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.call import Call
+from cpufree.compiler.front.calls.call import Call
+from cpufree.compiler.front.flow.regions import grown_list
 from cpufree.compiler.front.protocols import Evaluates, Lowers
-from cpufree.compiler.front.regions import grown_list
 from cpufree.compiler.front.values import Host, Scope, TupleValue, Value
 
 MOST_ITEMS = 64
@@ -101,12 +101,17 @@ def _bind(b: Builder, target: ast.expr, item: Value, scope: Scope) -> None:
         scope.unbound.pop(target.id, None)
         scope.own |= {target.id}
         return
-    parts = values.unpacked(item)
-    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
-    if not isinstance(parts, TupleValue) or len(parts.items) != len(names):
-        b.fail(target, "the numbers of names and values differ", "give as many")
-    for name, part in zip(names, parts.items, strict=True):
+    for name, part in unpacked_for(b, target, item):
         _bind(b, name, part, scope)
+
+
+def unpacked_for(b: Builder, target: ast.expr, value: Value) -> list[tuple[ast.expr, Value]]:
+    """Return the names of a target with the values that they get."""
+    value = values.unpacked(value)
+    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+    if not isinstance(value, TupleValue) or len(value.items) != len(names):
+        b.fail(target, "the numbers of names and values differ", "give as many")
+    return list(zip(names, value.items, strict=True))
 
 
 # --- lists that grow ---

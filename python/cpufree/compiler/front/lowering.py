@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import call, lists, loops, masks, regions, values
-from cpufree.compiler.front.branches import Flow, branches
+from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.distribution import RankGrew, Split, splits
+from cpufree.compiler.front.calls import call, products
 from cpufree.compiler.front.expressions import Expressions
-from cpufree.compiler.front.grids import Places, Regrid
+from cpufree.compiler.front.flow import loops, regions
+from cpufree.compiler.front.flow.branches import Flow, branches
+from cpufree.compiler.front.flow.meeting import without_joins
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.front.meeting import without_joins
 from cpufree.compiler.front.operands import fail_as_array, has_in_place
 from cpufree.compiler.front.protocols import Returned
-from cpufree.compiler.front.returns import with_one_return
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.returns import with_one_return
+from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -31,68 +31,19 @@ from cpufree.compiler.front.values import (
     Scope,
     TupleValue,
     Value,
-    unpacked,
 )
-from cpufree.errors import ProgramError
 
 _MOST_CALLS = 16  # programs inside one another
-_MOST_REGRIDS = 4
 
 
-def lower(source: Source, arguments: Mapping[str, Any]) -> Lowered:
-    """Return the representation of a function for these arguments, arrays and others.
-
-    Raises:
-        ProgramError: something is outside the language; the message shows where.
-    """
-    rank = max((a.ndim for a in arguments.values() if _is_array(a)), default=1)
-    at_end = False
-    while True:
-        try:
-            return _divided(source, rank, arguments, at_end)
-        except RankGrew as more:
-            rank = more.rank
-        except ProgramError as error:
-            if at_end or not error.by_return:
-                raise
-            at_end = True
-
-
-def _divided(source: Source, rank: int, arguments: Mapping[str, Any], at_end: bool) -> Lowered:
-    """Return what lowers where arrays are divided along one axis or another; else the first error.
-
-    What reads rows that lie far from those that are written may not along another axis.
-    """
-    first: ProgramError | None = None
-    for split in splits(rank):
-        try:
-            return _gridded(source, split, rank, arguments, at_end)
-        except ProgramError as error:
-            if not error.by_rows:  # it is not for the axis
-                raise
-            first = first or error
-    assert first is not None
-    raise first
-
-
-def _gridded(
-    source: Source, split: Split, rank: int, arguments: Mapping[str, Any], at_end: bool
-) -> Lowered:
-    """Return what lowers with rows of coarse grids where their fine rows are."""
-    grids: Places = {}
-    for _ in range(_MOST_REGRIDS):
-        try:
-            return _Lowering(Builder(source, split, rank, grids), at_end).run(arguments)
-        except Regrid as other:
-            grids = other.places
-    raise ProgramError(f"{source.name}: it is not clear which rows of arrays stand for others")
-
-
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Return whether an argument is an array."""
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
-class _Lowering:
+class Lowering:
+    """Lowers a function for arrays that are divided as its builder says."""
+
     def __init__(self, builder: Builder, at_end: bool) -> None:
         """`at_end`: functions are changed to ones that return at their end."""
         self.builder, self.at_end = builder, at_end
@@ -111,7 +62,7 @@ class _Lowering:
             if isinstance(value, Listed):
                 items = tuple(map(scope.names.pop, value.names))
                 scope.names[name] = TupleValue(items, value.is_list, made=name)
-            elif _is_array(value):
+            elif is_array(value):
                 kind = value.dtype.name
                 scope.names[name] = b.new_field(source.tree, name, value.shape, kind, "argument")
             else:
@@ -230,12 +181,10 @@ class _Lowering:
             self.builder.fail(target, "this target is not taken", "assign to a name or a slice")
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        value = unpacked(value)
-        if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
-            self.builder.fail(target, "the numbers of names and values differ", "give as many")
+        pairs = lists.unpacked_for(self.builder, target, value)
         # All values are there before the first name is bound.
-        items = [self.kept(target, item, "item") for item in value.items]
-        for name, item in zip(target.elts, items, strict=True):
+        items = [self.kept(target, item, "item") for _, item in pairs]
+        for (name, _), item in zip(pairs, items, strict=True):
             self.assign(name, item)
 
     def _view(self, target: ast.Subscript) -> ArrayValue | Masked:
@@ -260,7 +209,7 @@ class _Lowering:
 
     def readable(self, node: ast.AST, value: Value) -> Value:
         """Return a value for a name: an array from outside as one that may not be written."""
-        if isinstance(value, Host) and _is_array(value.value) and not value.is_own:
+        if isinstance(value, Host) and is_array(value.value) and not value.is_own:
             return self.builder.constant(node, value)
         return value
 
@@ -272,6 +221,8 @@ class _Lowering:
             target = self.eval(node.target)
         start = len(self.builder.out)
         value = self.eval(node.value)
+        if isinstance(node.op, ast.MatMult):
+            products.check_in_place(self.builder, node, value)
         if isinstance(target, Host) and has_in_place(target.value, node.op):
             name, kind = ast.unparse(node.target), type(target.value).__name__
             self.builder.fail(

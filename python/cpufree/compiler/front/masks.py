@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import fitting, values
+from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.numbers import fitting
 from cpufree.compiler.front.values import ArrayValue, Host, Masked, ScalarValue, Value
 from cpufree.compiler.operations import WEAK, kinds_of
 

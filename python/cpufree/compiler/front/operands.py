@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from cpufree.compiler.front.values import Host, Masked, TupleValue
+from cpufree.compiler.operations import OF_PYTHON
 
 
 class Fails(Protocol):
@@ -40,6 +41,4 @@ def fail_as_array(b: Fails, node: ast.AST, value: Host | TupleValue | Masked) ->
 
 def has_in_place(value: Any, op: ast.operator) -> bool:
     """Return whether Python has an operator that changes an object instead of making another."""
-    name = {"Mult": "mul", "Div": "truediv", "BitOr": "or", "BitAnd": "and", "BitXor": "xor"}
-    word = name.get(type(op).__name__, type(op).__name__.lower())
-    return hasattr(type(value), f"__i{word}__")
+    return hasattr(type(value), f"__i{OF_PYTHON[type(op)].__name__.strip('_')}__")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds
+from cpufree.compiler.front.numbers import kinds
 from cpufree.compiler.front.values import ScalarValue
 from cpufree.compiler.operations import Kind, kinds_of, stored
 

@@ -18,7 +18,9 @@ def align_locals(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program whose own arrays, but those in `kept`, lie as their readers do."""
     permuted = {n for s in ir.walk(program.body) if isinstance(s, ir.Permute) for n in s.fields}
     fixed = permuted | set(kept)
-    for f in reversed(program.fields):  # readers come later, and are in place before
+    # Readers come later, and are in place before; but those of new values are what they are of.
+    order = sorted(reversed(program.fields), key=lambda f: f.role == "temporary")
+    for f in order:
         if f.role in ("local", "temporary") and f.distributed and f.name not in fixed:
             shift = _shift(program, f)
             if any(shift):

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.copies import Body, replaced, swap_copies
+from cpufree.compiler.passes.copies import Body, late_swaps, replaced, swap_copies
 from cpufree.compiler.passes.points import goes_with
 from cpufree.compiler.passes.rows import Work
 
@@ -26,12 +26,12 @@ def buffer_updates(program: ir.Program, kept: Collection[str]) -> ir.Program:
     kept : collection of str
         Fields that the caller gets.
     """
-    program = swap_copies(program, kept)
+    program = late_swaps(swap_copies(program, kept))
     tried: set[tuple[str, int]] = set()
     while True:
         changed = _in_block(program, program.body, kept, tried)
         if changed is None:
-            return program
+            return late_swaps(program)
         program = changed
 
 

@@ -58,6 +58,44 @@ def _in_block(program: ir.Program, body: Body, kept: set[str]) -> ir.Program | N
     return None
 
 
+def late_swaps(program: ir.Program) -> ir.Program:
+    """Return a program in which stages come before changes of storage instead of after them.
+
+    They use the storage by its name of before. What is computed before and after such a change
+    can then go together.
+    """
+    return replace(program, body=_with_late_swaps(program.body))
+
+
+def _with_late_swaps(body: Body) -> Body:
+    out: list[ir.Statement] = []
+    swaps: list[ir.Permute] = []
+    now: dict[str, str] = {}  # by name: that of before the swaps, of the same storage
+    for s in body:
+        if isinstance(s, ir.Permute) and s.values:
+            swaps.append(s)
+            now |= {f: now.get(g, g) for f, g in zip(s.fields, s.sources, strict=True)}
+        elif isinstance(s, ir.Assign | ir.Reduce):
+            out.append(_renamed(s, now) if now else s)
+        else:
+            out += swaps
+            swaps, now = [], {}
+            out.append(ir.with_blocks(s, _with_late_swaps))
+    return (*out, *swaps)
+
+
+def _renamed(work: Work, now: dict[str, str]) -> Work:
+    """Return a stage on fields of other names."""
+
+    def read(r: ir.Read) -> ir.Expr:
+        return replace(r, field=now.get(r.field, r.field))
+
+    value = ir.with_reads(work.value, read)
+    if isinstance(work, ir.Reduce):
+        return replace(work, over=now.get(work.over, work.over), value=value)
+    return replace(work, field=now.get(work.field, work.field), value=value)
+
+
 def replaced(body: Body, old: Body, new: Body) -> Body:
     """Return statements in which one block, the object itself, is another."""
     if body is old:

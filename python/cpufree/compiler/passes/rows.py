@@ -77,3 +77,8 @@ def scalars_read(expr: ir.Expr) -> set[str]:
     for child in ir.children(expr):
         found |= scalars_read(child)
     return found
+
+
+def is_accurate(work: ir.Reduce) -> bool:
+    """Return whether a reduction keeps the rounding errors of its sum."""
+    return work.op == "sum" and work.type.startswith("float")

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
+from pydoc import locate
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from cpufree.dace.graph.parsing import fused, parsed
 from cpufree.dace.values.affine import Affine, Moving, NotAffine, affine, number
 from cpufree.dace.values.refusal import Place
-from cpufree.errors import InvalidInputError, ProgramError, UnsupportedError
+from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.text import counted
 
 VERSION = "2.0.0b1"
@@ -149,17 +150,26 @@ def tree_of(graph: Any, place: Place) -> Any:
         return as_schedule_tree(ordered, in_place=True)
 
 
+def _place_of_call(graph: Any, name: str) -> Place:
+    """Return where a graph calls a function of Python's."""
+    from cpufree.dace.graph.lines import first_line
+
+    tasklets = (n for n, _ in graph.all_nodes_recursive() if hasattr(n, "code"))
+    calls = (n for n in tasklets if name in n.code.as_string)
+    return Place(str(graph.name)).at(None, first_line(calls))
+
+
 class Signature:
     """Arguments of a graph: arrays, numbers, and symbols, which sizes of arrays or names give."""
 
     def __init__(self, graph: Any) -> None:
         self.name = str(graph.name)
         self.callbacks = {
-            n: n.replace("_", ".", 1)
+            n: _place_of_call(graph, n)
             for n, kind in graph.symbols.items()
             if type(kind).__name__ == "callback"
         }
-        """Functions of Python's that the graph would call, by the names of their arguments."""
+        """Functions of Python's that the graph would call, by name, and where it does."""
         self.descriptors = {
             n: d
             for n, d in graph.arrays.items()
@@ -200,12 +210,12 @@ class Signature:
         self._sizes(arrays, symbols)
         missing = [n for n in (*self.descriptors, *self.symbols)
                    if n not in {**arrays, **numbers, **symbols}]  # fmt: skip
-        called = [n for n in missing if n in self.callbacks]
-        if called:
-            raise ProgramError(
-                f"{self.name}: {', '.join(self.callbacks[n] for n in called)} is a function of "
-                "Python's that DaCe would call, and kernels cannot: write it with sums, products, "
-                "np.sqrt and the like"
+        for name in (n for n in missing if n in self.callbacks):
+            dotted = name.replace("_", ".")
+            self.callbacks[name].fail(
+                f"{dotted if locate(dotted) else name} is a function of Python's that DaCe would "
+                "call, and kernels cannot",
+                "write it with sums, products, np.sqrt and the like",
             )
         if missing:
             raise InvalidInputError(

@@ -25,7 +25,7 @@ def give_lines(graph: Any) -> None:
             nodes = list(state.nodes())
             for node in nodes:
                 around = [*state.successors(node), *state.predecessors(node)]
-                found = _first((node, *around, *nodes))
+                found = first_line((node, *around, *nodes))
                 if found is not None:
                     file, line = found
                     node.debuginfo = dtypes.DebugInfo(line, filename=file)
@@ -47,7 +47,7 @@ def _own(statement: Any) -> Line | None:
     labelled = re.search(r"_(\d+)$", str(loop.label)) if loop is not None else None
     if labelled:
         return "", int(labelled[1])
-    return _first(_parts(statement))
+    return first_line(_parts(statement))
 
 
 def _parts(statement: Any) -> Iterator[Any]:
@@ -55,7 +55,8 @@ def _parts(statement: Any) -> Iterator[Any]:
     yield getattr(statement, "memlet", None)
 
 
-def _first(parts: Iterable[Any]) -> Line | None:
+def first_line(parts: Iterable[Any]) -> Line | None:
+    """Return the file and line of the user's text that the first of some nodes has."""
     for part in parts:
         info = getattr(part, "debuginfo", None)
         file = str(getattr(info, "filename", None) or "")

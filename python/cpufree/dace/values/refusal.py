@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,7 +31,8 @@ class Place:
         return Place(self.program, file or self.file, number, name)
 
     def fail(self, problem: str, advice: str) -> NoReturn:
-        """Raise ProgramError for what is here."""
+        """Raise ProgramError for what is here; `problem` without DaCe's own names for indices."""
+        problem = re.sub(r"\b__(i\d+)\b", r"\1", problem)
         name = f", node {self.node}" if self.node else ""
         where = f"{self.file}:{self.line}, in {self.program}{name}" if self.line else self.program
         text = self.text

@@ -12,6 +12,7 @@ or memory, and no noise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cpufree.machine.communication import Communication
 from cpufree.model.patterns.host_driven import HostDriven
@@ -53,12 +54,14 @@ def exchange_seconds(pes: int, table: Sequence[int], messages: Messages) -> floa
                 arrivals[to].append((clock + one.single, one.taken))
                 clock += one.further
         done[pe] = clock
-    for pe in range(pes):
-        ready = 0.0
-        for arrival, taken in sorted(arrivals[pe]):
-            ready = max(ready + taken, arrival) if ready else arrival
-        done[pe] = max(done[pe], ready)
-    return max(done)
+    return max(max(done[pe], _taken(0.0, arrivals[pe])) for pe in range(pes))
+
+
+def _taken(begin: float, arrivals: Sequence[tuple[float, float]]) -> float:
+    """Return when a PE has taken messages that arrive at some times, one after the other."""
+    for arrival, taken in sorted(arrivals):
+        begin = max(begin + taken, arrival)
+    return begin
 
 
 def gets(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
@@ -98,9 +101,17 @@ def _overlapped(steps: Sequence[Sequence[float]], compute: float, passed: Messag
 def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> float:
     """Return the same for puts: tiles come when their owner has sent them.
 
-    A PE that computes faster than the others waits for them.
+    A PE that computes faster than the others waits for them. On a core a PE is the faster one in
+    all steps, and waits for as much in all as the others take longer. On a GPU a step takes as long
+    as its tiles lie far away in memory, which differs from step to step: times of steps add up like
+    random numbers, so that what PEs take in all differs by the root of the steps as much as what
+    they take for one, and there is such a wait in each step.
     """
     side, pes = round(sample.pes**0.5), sample.pes
+    waits = sample.apart * (1.0 - bool(sample.computes))
+    if sample.gpus and passed is None:
+        waits = sample.apart * side**0.5
+        sample = replace(sample, computes=())
     overlapped = passed is not None
     sender = [passed.single if passed is not None else 0.0] * pes  # when it may send the next tile
     clock = [0.0] * pes  # when a PE has multiplied
@@ -109,19 +120,18 @@ def puts(sample: PatternSample, messages: Messages, passed: Message | None) -> f
         begin = list(clock)
         if not overlapped:
             sender = list(clock)
-        came = [0.0] * pes
+        arrivals: list[list[tuple[float, float]]] = [[] for _ in range(pes)]
         for which in (0, 1):
             readers = {owner(pe, side, step, which): pe for pe in range(pes)}
             for source, reader in readers.items():
                 if source != reader:
                     one = messages.of(source, reader, sample.bytes)
-                    came[reader] = max(came[reader], sender[source] + one.single)
+                    arrivals[reader].append((sender[source] + one.single, one.taken))
                     sender[source] += one.further
         for pe in range(pes):
-            sent = begin[pe] if overlapped else sender[pe]
-            ready = max(begin[pe], came[pe], sent)
+            ready = _taken(begin[pe] if overlapped else sender[pe], arrivals[pe])
             moving[pe] += ready - begin[pe]
             clock[pe] = ready + compute_of(sample, pe)
     if overlapped:
         return max(clock)
-    return max(moving) + (0.0 if sample.computes else sample.apart)
+    return max(moving) + waits

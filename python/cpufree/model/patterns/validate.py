@@ -19,19 +19,11 @@ LARGEST_ERROR = 0.25
 """Median; of what overlaps, of its best round."""
 
 
-@dataclass(frozen=True)
-class PatternCheck:
-    """A pattern on all numbers of PEs and sizes that were measured."""
+class BesideMeasured:
+    """Predicted times beside measured ones."""
 
-    pattern: str
-    where: str
-    """threads, GPUs, or shared GPUs."""
-    pes: tuple[int, ...]
-    sizes: tuple[int, ...]
     measured: Array
     predicted: Array
-    aside: str = ""
-    """Why it is no test of the model; "" where it is."""
 
     @property
     def error(self) -> float:
@@ -44,6 +36,21 @@ class PatternCheck:
         logs, residuals = np.log(self.measured), np.log(self.predicted / self.measured)
         total = float(np.sum((logs - logs.mean()) ** 2))
         return 1.0 - float(np.sum(residuals**2)) / total if total > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class PatternCheck(BesideMeasured):
+    """A pattern on all numbers of PEs and sizes that were measured."""
+
+    pattern: str
+    where: str
+    """threads, GPUs, or shared GPUs."""
+    pes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    measured: Array
+    predicted: Array
+    aside: str = ""
+    """Why it is no test of the model; "" where it is."""
 
     @property
     def passed(self) -> bool:

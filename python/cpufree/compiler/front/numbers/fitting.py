@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import python_numbers
+from cpufree.compiler.front.numbers import python_numbers
+from cpufree.compiler.front.operands import Fails
 from cpufree.compiler.front.values import ArrayValue, ScalarValue
 from cpufree.compiler.operations import COMPARE
 
 Operands = list[ScalarValue | ArrayValue]
 
 
-class Builds(Protocol):
+class Builds(Fails, Protocol):
     """What is asked of a Builder."""
 
     scalars: dict[str, tuple[str, Any]]
     data: dict[str, Any]
-
-    def fail(self, node: ast.AST, problem: str, advice: str) -> NoReturn:
-        """Raise ProgramError at a node."""
-        ...
 
     def reduce(self, node: ast.AST, op: str, value: ArrayValue, kind: str) -> ir.Scalar:
         """Return the scalar that a reduction over all points gives."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds
-from cpufree.compiler.front.meeting import NO_VALUE, End, Join, Leaf, Meeting, end_here
+from cpufree.compiler.front.flow.meeting import NO_VALUE, End, Join, Leaf, Meeting, end_here
+from cpufree.compiler.front.numbers import kinds
 from cpufree.compiler.front.protocols import Lowers
 from cpufree.compiler.front.values import (
     ArrayValue,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.along import axes_of, is_true, kept_dims, reduced_along
-from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.call import (
+from cpufree.compiler.front import values
+from cpufree.compiler.front.calls.along import axes_of, is_true, kept_dims, reduced_along, term_of
+from cpufree.compiler.front.calls.call import (
     Call,
     beforehand,
     dtype_of,
-    dummy,
     numbers,
     on_host,
     same_kind,
     stored_type,
+    type_by_numpy,
 )
 from cpufree.compiler.front.masks import filled
 from cpufree.compiler.front.values import ArrayValue, Host, Masked, ScalarValue, TupleValue, Value
@@ -81,21 +80,12 @@ def _of_chosen(c: Call, op: str, chosen: Masked) -> ScalarValue:
             f"np.{op} of points that a mask chooses, of which there may be none",
             f"write np.{op}(np.where(mask, u, b)) with a number b for the others",
         )
-    if op in ("any", "all"):
-        array = chosen.array
-        test = ir.Op("not_equal", (array.expr, ir.Literal(0, array.type)), "bool")
-        truth = Masked(ArrayValue(test, array.shape, "bool"), chosen.mask)
-        return reduced(c, op, filled(truth, op == "all"))
     if op == "mean":
-        kind = chosen.array.type
-        total = reduced(c, "sum", filled(chosen, 0)) if kind.startswith("float") else None
-        if total is None:
-            array = chosen.array
-            wide = ArrayValue(c.e.builder.cast(array.expr, "float64"), array.shape, "float64")
-            total = reduced(c, "sum", filled(Masked(wide, chosen.mask), 0))
+        term, _ = term_of(c, op, chosen.array)
+        total = reduced(c, "sum", filled(Masked(term, chosen.mask), 0))
         points = c.e.builder.cast(reduced(c, "sum", chosen.mask).expr, total.expr.type)
         return ScalarValue(ir.Op("divide", (total.expr, points), total.expr.type), total.kind)
-    return reduced(c, op, filled(chosen, 0))
+    return reduced(c, op, filled(chosen, int(op == "all")))
 
 
 def count(c: Call) -> Value:
@@ -126,35 +116,14 @@ def reduced(c: Call, op: str, array: ArrayValue | ScalarValue) -> ScalarValue:
     if isinstance(array, ScalarValue):
         types = builder.one_for_all(c.node, f"np.{op}", [array.kind], lambda kind: stored(kind))
         array = ArrayValue(builder.cast(array.expr, types), (), types)
-    kind = array.type
-    if op in ("any", "all"):
-        test = array.expr
-        if kind != "bool":
-            test = ir.Op("not_equal", (test, ir.Literal(0, kind)), "bool")
-        if math.prod(array.shape) == 0:
-            return ScalarValue(ir.Literal(op == "all", "bool"), "bool")
-        if not array.shape:
-            return ScalarValue(test, "bool")
-        array = ArrayValue(test, array.shape, "bool")
-        extreme = "max" if op == "any" else "min"
-        return ScalarValue(builder.reduce(c.node, extreme, array, "bool"), "bool")
-    if op in ("max", "min"):
-        if not array.shape:
-            return ScalarValue(array.expr, kind)
-        return ScalarValue(builder.reduce(c.node, op, array, kind), kind)
-    whole = not kind.startswith("float")
+    term, how = term_of(c, op, array)
+    points, kind = math.prod(array.shape), term.type
+    if not points and op in ("any", "all"):
+        return ScalarValue(ir.Literal(op == "all", kind), kind)
+    total = builder.reduce(c.node, how, term, kind) if array.shape else term.expr
     if op == "mean":
-        total = _sum(builder, c.node, array, "float64" if whole else kind)
-        count = ir.Literal(math.prod(array.shape), total.type)
-        return ScalarValue(ir.Op("divide", (total, count), total.type), total.type)
-    result = "int64" if whole else kind
-    return ScalarValue(_sum(builder, c.node, array, result), result)
-
-
-def _sum(builder: Builder, node: ast.AST, array: ArrayValue, kind: str) -> ir.Expr:
-    if not array.shape:
-        return builder.cast(array.expr, kind)
-    return builder.reduce(node, "sum", array, kind)
+        total = ir.Op("divide", (total, ir.Literal(points, kind)), kind)
+    return ScalarValue(total, kind)
 
 
 def norm(c: Call) -> Value:
@@ -195,9 +164,7 @@ def create(c: Call) -> Value:
     if not isinstance(fill, ScalarValue | ArrayValue):
         value = c.e.builder.operand(c.node, Host(fill, not isinstance(fill, np.ndarray)))
     if fills and not like and isinstance(value, ScalarValue):
-        kind = c.e.builder.one_for_all(
-            c.node, name, [value.kind], lambda kind: np.full(1, dummy(kind, False)).dtype.name
-        )
+        kind = type_by_numpy(c, [value], lambda number: np.full(1, number))
     elif fills and not like:
         kind = value.type
     c.e.builder.require_type(c.node, kind)
@@ -212,6 +179,26 @@ def _shape(c: Call, shape: Any) -> tuple[int, ...]:
     if isinstance(shape, tuple):
         shape = TupleValue(tuple(Host(n) for n in shape))
     return tuple(numbers(c, shape))
+
+
+def reshape(c: Call) -> Value:
+    """np.reshape where axes of one point come or go: a view."""
+    array = c.array()
+    given = c.take("shape", 1) if len(c.args) < 3 else TupleValue(tuple(c.args[1:]))
+    c.args = c.args[:2]
+    c.done(2)
+    shape = list(_shape(c, given))
+    if shape.count(-1) == 1:
+        others = math.prod(n for n in shape if n != -1)
+        shape[shape.index(-1)] = math.prod(array.shape) // max(others, 1)
+    longer = [n for n in array.shape if n != 1]
+    if [n for n in shape if n != 1] != longer:
+        c.fail(
+            f"reshape of {array.shape} to {tuple(shape)}",
+            "axes of one point may come or go; pass arrays of the shape that is computed with",
+        )
+    flat = values.sliced(array, [0 if n == 1 else slice(None) for n in array.shape])
+    return values.sliced(flat, [None if n == 1 else slice(None) for n in shape])
 
 
 def copy(c: Call) -> Value:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cpufree.compiler.front.large import too_large
+from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -18,23 +20,33 @@ from cpufree.compiler.front.values import (
     Value,
     unpacked,
 )
-from cpufree.compiler.operations import PURE, stored
+from cpufree.compiler.operations import PURE, Kind, stored
 from cpufree.text import counted
 
 
+@dataclass
 class Call:
     """A call whose function and arguments have been evaluated."""
 
-    def __init__(self, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> None:
-        self.e, self.node, self.scope, self.function = e, node, scope, function
+    e: Evaluates
+    node: ast.AST
+    scope: Scope
+    function: Any
+    args: list[Value]
+    keywords: dict[str, Value] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> Call:
+        """Return a call of the text with its arguments evaluated."""
         if any(isinstance(a, ast.Starred) for a in node.args):
             e.builder.fail(node, "starred arguments are not taken", "write them out")
         if any(k.arg is None for k in node.keywords):
             e.builder.fail(node, "** arguments are not taken", "write them out")
         given = e.in_order([*node.args, *(k.value for k in node.keywords)], scope)
-        self.args = given[: len(node.args)]
         names = [str(k.arg) for k in node.keywords]
-        self.keywords = dict(zip(names, given[len(node.args) :], strict=True))
+        count = len(node.args)
+        keywords = dict(zip(names, given[count:], strict=True))
+        return cls(e, node, scope, function, given[:count], keywords)
 
     def fail(self, problem: str, advice: str) -> Any:
         """Raise ProgramError at the call."""
@@ -130,7 +142,7 @@ def _plain(c: Call, value: Value, name: str, given: dict[int, Any]) -> Any:
     if isinstance(value, TupleValue):
         return tuple(_plain(c, item, name, given) for item in value.items)
     return c.fail(
-        f"{name} of values of the run is outside the language of programs",
+        f"{name} cannot be used on run-time values",
         "docs/compiler.md has the list of functions; compute it before the call",
     )
 
@@ -167,6 +179,21 @@ def dummy(kind: str, is_array: bool) -> Any:
         return weak[kind]
     number = np.dtype(stored(kind)).type(1)
     return np.full(1, number) if is_array else number
+
+
+def type_by_numpy(
+    c: Call, operands: Sequence[ScalarValue | ArrayValue], f: Callable[..., Any]
+) -> str:
+    """Return the type of what NumPy's function gives for operands of these kinds."""
+
+    def of(*kinds: Kind) -> str:
+        pairs = zip(kinds, operands, strict=True)
+        return str(f(*(dummy(k, isinstance(o, ArrayValue)) for k, o in pairs)).dtype.name)
+
+    given = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
+    found: str = c.e.builder.one_for_all(c.node, f"np.{c.function.__name__}", given, of)
+    c.e.builder.require_type(c.node, found)
+    return found
 
 
 def numbers(c: Call, value: Any) -> list[int]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.branches import Flow, lower_body
 from cpufree.compiler.front.builder import Builder
+from cpufree.compiler.front.flow.branches import Flow, lower_body
+from cpufree.compiler.front.flow.meeting import Join, end_here
+from cpufree.compiler.front.flow.regions import Region, State, WrittenOut, assigned, set_names
 from cpufree.compiler.front.lists import items_of
-from cpufree.compiler.front.meeting import Join, end_here
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import Region, State, WrittenOut, assigned, set_names
 from cpufree.compiler.front.values import (
     Host,
     ScalarValue,
@@ -108,25 +108,22 @@ def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
     line = b.line(node)
 
     def body() -> tuple[ir.Statement, ...]:
-        outer, b.out = b.out, []
-        try:
+        with b.apart():
             condition, known = _known(lowering, node)
             if known is False:
                 region.exit()
                 return (*b.out, ir.Break())
             if known is None:
                 test = lowering.expressions.truth(node.test, condition)
-                head, b.out = b.out, []
-                region.exit()
-                stop = ir.If(ir.Op("logical_not", (test,), "bool"), (*b.out, ir.Break()), (), line)
-                b.out = [*head, stop]
+                with b.apart():
+                    region.exit()
+                    leave = (*b.out, ir.Break())
+                b.out.append(ir.If(ir.Op("logical_not", (test,), "bool"), leave, (), line))
             made, flow = lower_body(lowering, node.body)
             b.out += made
             if flow is None:
                 region.end_turn()
             return tuple(b.out)
-        finally:
-            b.out = outer
 
     region = Region(lowering, node, copies)
     made = region.run(body)
@@ -223,12 +220,9 @@ def _range_of_run(
         scope.unbound.pop(name, None)
         scope.names[name] = ScalarValue(ir.Scalar(variable[-1], "int64"), "int")
         made, flow = lower_body(lowering, node.body)
-        outer, b.out = b.out, made
-        try:
-            if flow is None:
+        if flow is None:
+            with b.apart(made):
                 region.end_turn()
-        finally:
-            b.out = outer
         return tuple(made)
 
     variable: list[str] = []

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from cpufree.compiler.front.text import text_of
-from cpufree.compiler.front.uses import Use, uses_of
+from cpufree.compiler.front.text.file import text_of
+from cpufree.compiler.front.text.uses import Use, uses_of
 from cpufree.errors import InvalidInputError, ProgramError
 
 

@@ -1,4 +1,4 @@
-"""NumPy's functions of fields: differences, gradients, padding, products that are summed."""
+"""NumPy's functions of fields: differences, gradients, padding."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
-from cpufree.compiler.front.along import axes_of, reduced_along
-from cpufree.compiler.front.array_calls import reduced
-from cpufree.compiler.front.call import Call, beforehand, numbers, on_host
+from cpufree.compiler.front.calls.along import axes_of
+from cpufree.compiler.front.calls.call import Call, beforehand, numbers, on_host
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue, TupleValue, Value
 
 _EDGES = {1: ((-1.0, 1.0), (-1.0, 1.0)), 2: ((-1.5, 2.0, -0.5), (0.5, -2.0, 1.5))}
@@ -201,83 +200,6 @@ def _plain(c: Call, leaf: Value) -> int:
     return number
 
 
-def dot(c: Call) -> Value:
-    """np.dot, np.vdot, np.inner of two fields: the sum of their products."""
-    if on_host(c):
-        return beforehand(c)
-    c.done(2)
-    a, b = c.array(0), c.array(1)
-    flat = len(a.shape) == len(b.shape) == 1 or c.function is np.vdot
-    if not flat or a.shape != b.shape:
-        c.fail("a product of matrices", "for two fields write np.sum(a * b)")
-    return _summed(c, c.e.builder.elementwise(c.node, "multiply", [a, b]))
-
-
-def _summed(c: Call, product: ArrayValue | ScalarValue) -> ScalarValue:
-    total = reduced(c, "sum", product)
-    kind = product.expr.type
-    if kind == "bool":
-        c.fail("a product of bools", "write np.any(a & b), or convert with .astype")
-    return ScalarValue(c.e.builder.cast(total.expr, kind), kind)
-
-
-def einsum(c: Call) -> Value:
-    """np.einsum of products of each point, some of whose axes are summed."""
-    text = c.args[0].value if c.args and isinstance(c.args[0], Host) else None
-    if not isinstance(text, str) or c.keywords or len(c.args) < 2:
-        c.fail("np.einsum takes a text and arrays here", 'write np.einsum("kij,k->ij", g, w)')
-    inputs, _, output = str(text).replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    operands = [c.array(k) for k in range(1, len(c.args))]
-    ranks = [len(o.shape) for o in operands]
-    letters = _letters([*terms, output])
-    if "->" not in str(text) or letters is None or [len(t) for t in terms] != ranks:
-        c.fail(
-            "this np.einsum is no sum of products of points",
-            "each letter once in a term, all in one order, as in 'kij,k->ij'; else write it with "
-            "np.sum",
-        )
-    assert letters is not None
-    product: Any = None
-    for term, operand in zip(terms, operands, strict=True):
-        index: list[int | slice | None] = [slice(None) if x in term else None for x in letters]
-        wide = values.sliced(operand, index)
-        product = wide if product is None else c.e.builder.elementwise(
-            c.node, "multiply", [product, wide]
-        )  # fmt: skip
-    assert isinstance(product, ArrayValue)
-    axes = tuple(k for k, x in enumerate(letters) if x not in output)
-    if not output:
-        return _summed(c, product)
-    if product.type == "bool":
-        c.fail("a product of bools", "convert with .astype")
-    result = reduced_along(c, "sum", product, axes, False) if axes else product
-    kept = c.e.builder.cast(result.expr, product.type)
-    return c.e.builder.materialise(c.node, "einsum", ArrayValue(kept, result.shape, product.type))
-
-
-def _letters(terms: list[str]) -> str | None:
-    """Return all letters in an order that all terms keep; None: there is none."""
-    if any(len(set(t)) < len(t) or not t.isalpha() for t in terms if t):
-        return None
-    left = list(dict.fromkeys("".join(terms[:-1])))
-    if set(terms[-1]) - set(left):
-        return None
-    found = ""
-    while left:
-        ready = [x for x in left if not any(_before(t, y, x) for t in terms for y in left)]
-        if not ready:
-            return None
-        found += ready[0]
-        left.remove(ready[0])
-    return found
-
-
-def _before(term: str, first: str, then: str) -> bool:
-    return first in term and then in term and term.index(first) < term.index(then)
-
-
 FUNCTIONS: dict[Any, Any] = {
     np.diff: diff, np.gradient: gradient, np.round: rounded, np.around: rounded, np.pad: pad,
-    np.dot: dot, np.vdot: dot, np.inner: dot, np.einsum: einsum,
 }  # fmt: skip

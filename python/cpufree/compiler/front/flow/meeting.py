@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import kinds
+from cpufree.compiler.front.numbers import kinds
 from cpufree.compiler.front.protocols import Lowers
 from cpufree.compiler.front.values import (
     ArrayValue,
@@ -209,6 +209,8 @@ class Meeting:
                 continue
             there, has = b.fields[to], b.fields[here]
             alike = (there.given_shape, there.type) == (has.given_shape, has.type)
+            if alike and there.distributed != has.distributed:
+                return self._lose(name, "is divided among PEs on one way, and not on another")
             if not (alike and b.grids.tie(to, here, Fraction(1))):
                 changes = f"{there.type} {there.given_shape} to {has.type} {has.given_shape}"
                 return self._lose(name, f"changes from {changes}")

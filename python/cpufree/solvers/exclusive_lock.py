@@ -1,4 +1,4 @@
-"""Threads that take turns with an object."""
+"""A lock for objects that one thread uses at a time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import weakref
 from cpufree.errors import InvalidInputError
 
 
-class Turns:
-    """A lock that raises an error in those who would wait for ever.
+class ExclusiveLock:
+    """A lock that raises an error in threads that would wait for ever.
 
-    They are its holder, who would wait for himself, and a process that was forked while another
+    They are its holder, which would wait for itself, and a process that was forked while another
     thread had the lock: the child has the lock as it was, but not the thread that would give it
     back.
     """
@@ -50,7 +50,7 @@ class Turns:
         self._left_by_fork |= self._lock.locked() and not here
 
 
-_ALL: weakref.WeakSet[Turns] = weakref.WeakSet()
+_ALL: weakref.WeakSet[ExclusiveLock] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

@@ -8,7 +8,7 @@ from types import FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from cpufree.compiler.front.source import Source
+from cpufree.compiler.front.text.source import Source
 from cpufree.errors import CpufreeError
 
 _LIBRARIES = ("numpy", "scipy", "cpufree", "math", "cupy", "torch", "jax", "numba")

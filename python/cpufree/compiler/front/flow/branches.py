@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.meeting import End, end_here
+from cpufree.compiler.front.flow.meeting import End, end_here
+from cpufree.compiler.front.flow.regions import assigned, copied, set_names
 from cpufree.compiler.front.protocols import Left, Lowers, Returned
-from cpufree.compiler.front.regions import assigned, copied, set_names
 from cpufree.compiler.front.values import ArrayValue, all_same
 
 Flow = Left | Returned | None
@@ -17,13 +17,12 @@ Flow = Left | Returned | None
 def lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[list[ir.Statement], Flow]:
     """Lower statements that the run may not reach, or reach several times."""
     b = lowering.builder
-    outer, b.out = b.out, []
     lowering.depth += 1
     try:
-        flow = lowering.block(body)
-        return b.out, flow
+        with b.apart():
+            flow = lowering.block(body)
+            return b.out, flow
     finally:
-        b.out = outer
         lowering.depth -= 1
 
 
@@ -43,15 +42,8 @@ def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
         scope.names, scope.unbound = dict(before[0]), dict(before[1])
         part, flow = lower_body(lowering, body)
         if flow is None:
-            outer, b.out = b.out, part
-            ends.append(
-                end_here(
-                    lowering,
-                    names,
-                    "only one way through the if may assign it",
-                )
-            )
-            b.out = outer
+            with b.apart(part):
+                ends.append(end_here(lowering, names, "only one way through the if may assign it"))
         parts.append(tuple(part))
     b.out.append(ir.If(test, parts[0], parts[1], b.line(node)))
     if not ends:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import values
-from cpufree.compiler.front.call import Call, numbers
+from cpufree.compiler.front.calls.call import Call, numbers
 from cpufree.compiler.front.values import ArrayValue, Host, ScalarValue
 
 _MOST_TERMS = 32
@@ -29,28 +29,34 @@ def axes_of(c: Call, axis: object, dims: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
+def term_of(c: Call, op: str, array: ArrayValue) -> tuple[ArrayValue, str]:
+    """Return what a reduction takes of each point, in NumPy's type, and whether sum, max or min."""
+    expr, kind = array.expr, array.type
+    if op in ("any", "all"):
+        if kind != "bool":
+            expr = ir.Op("not_equal", (expr, ir.Literal(0, kind)), "bool")
+        return ArrayValue(expr, array.shape, "bool"), "max" if op == "any" else "min"
+    if op in ("sum", "mean") and not kind.startswith("float"):
+        kind = "int64" if op == "sum" else "float64"
+    expr = c.e.builder.cast(expr, kind)
+    return ArrayValue(expr, array.shape, kind), "sum" if op == "mean" else op
+
+
 def reduced_along(
     c: Call, op: str, array: ArrayValue, axes: tuple[int, ...], keepdims: bool
 ) -> ArrayValue:
     """Return a reduction of an array along some of its axes, in the type that NumPy gives it."""
-    b, kind = c.e.builder, array.type
+    b = c.e.builder
     points = math.prod(array.shape[k] for k in axes)
     if not points and op in ("max", "min"):
         c.fail("an array without points has no least or largest", "reduce another")
-    if op in ("any", "all"):
-        kind, op = "bool", "max" if op == "any" else "min"
-    elif op in ("sum", "mean") and not kind.startswith("float"):
-        kind = "int64" if op == "sum" else "float64"
-    expr = array.expr
-    if kind == "bool" != expr.type:
-        expr = ir.Op("not_equal", (expr, ir.Literal(0, expr.type)), "bool")
-    term = ArrayValue(b.cast(expr, kind), array.shape, kind)
+    term, how = term_of(c, op, array)
     if any(a.wrap and a.dim in axes for r in ir.reads(term.expr) for a in r.axes):
         term = b.materialise(c.node, "rolled", term)
-    found = joined(term, "sum" if op == "mean" else op, axes)
+    found = joined(term, how, axes)
     result = b.materialise(c.node, f"{op}_along", found)
     if op == "mean":
-        count = ScalarValue(ir.Literal(points, kind), kind)
+        count = ScalarValue(ir.Literal(points, term.type), term.type)
         mean = b.elementwise(c.node, "divide", [result, count])
         assert isinstance(mean, ArrayValue)
         result = mean

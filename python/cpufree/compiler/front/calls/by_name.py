@@ -10,20 +10,30 @@ from typing import Any
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front import field_calls, fitting, lists, masks, python_numbers, values
-from cpufree.compiler.front.array_calls import copy, copyto, count, create, norm, reduction
-from cpufree.compiler.front.call import (
+from cpufree.compiler.front import lists, masks, values
+from cpufree.compiler.front.calls import fields, products
+from cpufree.compiler.front.calls.arrays import (
+    copy,
+    copyto,
+    count,
+    create,
+    norm,
+    reduction,
+    reshape,
+)
+from cpufree.compiler.front.calls.call import (
     Call,
     beforehand,
     dtype_of,
-    dummy,
     numbers,
     on_host,
     same_kind,
     stored_type,
+    type_by_numpy,
 )
-from cpufree.compiler.front.helpers import helper_of
+from cpufree.compiler.front.numbers import fitting, python_numbers
 from cpufree.compiler.front.protocols import Evaluates
+from cpufree.compiler.front.text.helpers import helper_of
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -36,13 +46,9 @@ from cpufree.compiler.front.values import (
 from cpufree.compiler.operations import MATH, UFUNCS, WEAK, kinds_of, stored
 from cpufree.text import counted
 
-_TYPES: dict[Any, str] = {
-    np.float64: "float64", np.float32: "float32", np.int64: "int64", np.int32: "int32",
-    np.bool_: "bool",
-}  # fmt: skip
+_TYPES: dict[Any, str] = {np.dtype(name).type: name for name in ir.TYPES}
 _MATH = {getattr(math, name): name for name in MATH if hasattr(math, name)}
 _UFUNC_NAMES = {ufunc: name for name, ufunc in UFUNCS.items()}
-_METHODS = ("copy", "astype", "fill", "sum", "max", "min", "mean", "any", "all", "item")
 
 
 def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
@@ -56,7 +62,7 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     function = e.eval(node.func, scope)
     if not isinstance(function, Host) or not callable(function.value):
         e.builder.fail(node, "this is no function", "call a function of NumPy or a program")
-    made = Call(e, node, scope, function.value)
+    made = Call.of(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
         return e.call_program(node, function.value, made.args, made.keywords, scope)
     helper = helper_of(function.value)
@@ -197,13 +203,7 @@ def _where(c: Call) -> Value:
     condition, a, b = c.operand(0), c.operand(1), c.operand(2)
     builder = c.e.builder
 
-    def type_of(*kinds: str) -> str:
-        pairs = zip(kinds, (a, b), strict=True)
-        dummies = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
-        return str(np.where(np.ones(1, bool), *dummies).dtype.name)
-
-    given = [o.type if isinstance(o, ArrayValue) else o.kind for o in (a, b)]
-    kind = builder.one_for_all(c.node, "np.where", given, type_of)
+    kind = type_by_numpy(c, [a, b], lambda *ab: np.where(np.ones(1, bool), *ab))
     shape, exprs = builder.together(c.node, [condition, a, b])
     test = exprs[0]
     if test.type != "bool":
@@ -225,15 +225,8 @@ def _clip(c: Call) -> Value:
     if not bounds:
         c.fail("np.clip takes a bound, or two", "write np.clip(a, low, high)")
 
-    def type_of(*kinds: str) -> str:
-        pairs = zip(kinds, (array, *bounds.values()), strict=True)
-        numbers = [dummy(kind, isinstance(o, ArrayValue)) for kind, o in pairs]
-        return str(np.clip(*numbers, *([None] if len(numbers) < 3 else [])).dtype.name)
-
-    operands = (array, *bounds.values())
-    kinds = [o.type if isinstance(o, ArrayValue) else o.kind for o in operands]
-    kind = builder.one_for_all(c.node, "np.clip", kinds, type_of)
-    builder.require_type(c.node, kind)
+    operands = [array, *bounds.values()]
+    kind = type_by_numpy(c, operands, lambda *abc: np.clip(*abc, *[None] * (3 - len(abc))))
     result: ScalarValue | ArrayValue = array
     if array.type != kind:
         result = ArrayValue(builder.cast(array.expr, kind), array.shape, kind)
@@ -290,65 +283,68 @@ def _abs(c: Call) -> Value:
 def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
     assert isinstance(node.func, ast.Attribute)
     name = node.func.attr
-    if name not in _METHODS:
+    if name not in METHODS:
         e.builder.fail(
             node,
             f"the method {name} is outside the language of programs",
-            f"arrays have the methods {', '.join(_METHODS)}",
+            f"arrays have the methods {', '.join(METHODS)}",
         )
-    c = Call(e, node, scope, name)
+    c = Call.of(e, node, scope, name)
     c.args.insert(0, owner)
-    return _through_masks(c, lambda: _of_method(c, name))
+    return _through_masks(c, lambda: METHODS[name](c))
 
 
-def _of_method(c: Call, name: str) -> Value:
-    e, node = c.e, c.node
-    if name in ("item", "fill"):
-        c.done(1 if name == "item" else 2)
-    if name == "copy":
-        return copy(c)
-    if name == "item":
-        operand = c.operand()
-        if isinstance(operand, ArrayValue):
-            c.fail("item of an array", "index the array")
-        assert isinstance(operand, ScalarValue)
-        if any(kind in WEAK for kind in kinds_of(operand.kind)):
-            c.fail("a number of Python has no item", "leave .item() out")
-        weak = {"float64": "float", "float32": "float", "bool": "truth"}
-        kind = e.builder.one_for_all(
-            node, "item", [operand.kind], lambda kind: weak.get(kind, "int")
-        )
-        return ScalarValue(e.builder.cast(operand.expr, stored(kind)), kind)
-    if name == "astype":
-        dtype = c.take("dtype", 1)
-        c.done(2)
-        if dtype is None:
-            c.fail("astype takes a type", "write .astype(np.float64)")
-        array, kind = c.array(), dtype_of(c, dtype)
-        return ArrayValue(e.builder.cast(array.expr, kind), array.shape, kind)
-    if name == "fill":
-        if not c.array().is_view:
-            c.fail("fill of an expression has no effect", "fill an array or a slice of one")
-        e.builder.assign(node, c.array(), c.operand(1))
-        return Host(None)
-    return reduction(name)(c)
+def _item(c: Call) -> Value:
+    c.done(1)
+    operand = c.operand()
+    if isinstance(operand, ArrayValue):
+        c.fail("item of an array", "index the array")
+    assert isinstance(operand, ScalarValue)
+    if any(kind in WEAK for kind in kinds_of(operand.kind)):
+        c.fail("a number of Python has no item", "leave .item() out")
+    weak = {"float64": "float", "float32": "float", "bool": "truth"}
+    b = c.e.builder
+    kind = b.one_for_all(c.node, "item", [operand.kind], lambda kind: weak.get(kind, "int"))
+    return ScalarValue(b.cast(operand.expr, stored(kind)), kind)
 
+
+def _astype(c: Call) -> Value:
+    dtype = c.take("dtype", 1)
+    c.done(2)
+    if dtype is None:
+        c.fail("astype takes a type", "write .astype(np.float64)")
+    array, kind = c.array(), dtype_of(c, dtype)
+    return ArrayValue(c.e.builder.cast(array.expr, kind), array.shape, kind)
+
+
+def _fill(c: Call) -> Value:
+    c.done(2)
+    if not c.array().is_view:
+        c.fail("fill of an expression has no effect", "fill an array or a slice of one")
+    c.e.builder.assign(c.node, c.array(), c.operand(1))
+    return Host(None)
+
+
+_REDUCTIONS = {name: reduction(name) for name in ("sum", "max", "min", "mean", "any", "all")}
+METHODS: dict[str, Callable[[Call], Value]] = {
+    "copy": copy, "astype": _astype, "fill": _fill, **_REDUCTIONS, "item": _item,
+    "reshape": reshape,
+}  # fmt: skip
 
 # Functions, and names of methods, of each point alone.
 _POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
-    **field_calls.FUNCTIONS,
+    **fields.FUNCTIONS, **products.FUNCTIONS,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     **lists.FUNCTIONS, len: _len,
-    float: _convert_number, int: _convert_number, bool: _convert_number,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
+    np.reshape: reshape,
     np.linalg.norm: norm, np.count_nonzero: count,
-    **{dtype: _convert_number for dtype in _TYPES},
-    **{f: create for f in (np.zeros, np.ones, np.empty, np.full)},
-    **{f: create for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},
-    **{getattr(np, name): reduction(name) for name in ("sum", "max", "min", "mean", "any", "all")},
-    np.amax: reduction("max"), np.amin: reduction("min"),
-    **{function: _math for function in _MATH},
-    **{ufunc: _ufunc for ufunc in _UFUNC_NAMES},
+    **dict.fromkeys((float, int, bool, *_TYPES), _convert_number),
+    **dict.fromkeys((np.zeros, np.ones, np.empty, np.full), create),
+    **dict.fromkeys((np.zeros_like, np.ones_like, np.empty_like, np.full_like), create),
+    **{getattr(np, name): handler for name, handler in _REDUCTIONS.items()},
+    np.amax: _REDUCTIONS["max"], np.amin: _REDUCTIONS["min"],
+    **dict.fromkeys(_MATH, _math), **dict.fromkeys(_UFUNC_NAMES, _ufunc),
 }  # fmt: skip

@@ -1,0 +1,67 @@
+// A hierarchy of multigrid in the memory of a GPU, which makes it by kernels: what
+// multigrid/hierarchy.cpp does on the host, with the same patterns, values to rounding.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cpufree/multigrid/gpu/setup_steps.hpp"
+#include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/solvers/gpu/place.hpp"
+
+namespace cpufree {
+
+struct LevelOnGpu {
+  MatrixOnGpu matrix;                    // of level 0: pattern and columns are those of A
+  MatrixOnGpu prolongator, restriction;  // to the next level; the last one has none
+  gpu::DeviceArray<std::int32_t> owner;  // empty: there is one PE
+  double lambda = 1.0;
+};
+
+// Fields are those of multigrid::Hierarchy.
+struct HierarchyOnGpu {
+  std::vector<LevelOnGpu> levels;
+  gpu::DeviceArray<double> scale;
+  std::size_t gathered = 0;
+  std::vector<double> inverse;
+  std::string why;
+  std::unique_ptr<Scratch> kept;  // has the arrays
+
+  multigrid::Hierarchy download() const;
+};
+// Without the bytes.
+std::vector<LevelReport> report_of(const HierarchyOnGpu& hierarchy);
+
+// A matrix that lies on a GPU, columns increasing within rows, and may lie there longer than what
+// is made of it.
+template <class T>
+struct GivenRows {
+  std::int64_t rows = 0, nonzeros = 0;
+  std::int64_t* ptr = nullptr;
+  std::int32_t* col = nullptr;
+  const T* val = nullptr;
+};
+
+// As make_hierarchy, for the constant as near-null space. `owner`: empty where there is one PE;
+// `order`: as there. None: kernels have no room for a row. Throws OutOfMemory.
+template <class T>
+std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<T>& a,
+                                                    const std::vector<std::int32_t>& owner,
+                                                    const std::vector<std::int32_t>& order,
+                                                    const multigrid::Options& options);
+
+// Whether a GPU is to make the hierarchy of a matrix with so many nonzeros: one process has all of
+// it, the constant is its near-null space, and no levels come from outside.
+bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros);
+
+// That of a matrix in host memory, by the first GPU, in host memory. None: as above, or it has no
+// room.
+template <class T>
+std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
+                                                     const CsrView<T>& matrix,
+                                                     const HaloPlan<T>& plan,
+                                                     const multigrid::Options& options);
+
+}  // namespace cpufree

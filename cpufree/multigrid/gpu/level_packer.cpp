@@ -1,0 +1,167 @@
+#include "cpufree/multigrid/gpu/level_packer.hpp"
+
+#include <utility>
+
+#include "cpufree/multigrid/host/multigrid_layout.hpp"
+
+namespace cpufree {
+
+// Values as they are, columns one by one: what LevelSlices is for.
+LayoutOptions options_of_levels(int threads) {
+  LayoutOptions options;
+  options.codes = {true, false, false};
+  options.threads = threads;
+  options.spread = true;
+  return options;
+}
+
+namespace {
+namespace setup = multigrid::setup;
+using gpu::DeviceArray;
+
+}  // namespace
+
+std::vector<BlockPlan> plans_of(const PeLayout& layout) {
+  std::vector<BlockPlan> plans;
+  for (const ShareLayout& share : layout.shares) plans.push_back(share.plan);
+  return plans;
+}
+
+template <class T>
+LevelOrder LevelPacker::order_of(const GpuRows<T>& a) {
+  LevelOrder order;
+  if (a.names() == nullptr) return order;
+  order.row = kept_.array<std::int32_t>(a.rows);
+  order.number = kept_.array<std::int32_t>(a.rows);
+  gpu::copy(order.row.data(), a.names(), at(a.rows) * sizeof(std::int32_t), steps_.stream());
+  steps_.launch(setup::InvertList{a.names(), a.rows, order.number.data()}, a.rows);
+  return order;
+}
+
+LevelOrder LevelPacker::order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& restriction) {
+  LevelOrder order{kept_.array<std::int32_t>(matrix.rows), kept_.array<std::int32_t>(matrix.rows)};
+  steps_.launch(setup::OrderByLength{matrix.rows, kLevelWindow, matrix.ptr.data(),
+                                     restriction.ptr.data(), order.row.data(), order.number.data()},
+                matrix.rows);
+  return order;
+}
+
+template <class T>
+PackedOnGpu LevelPacker::pack_first(const GpuRows<T>& a, const double* scale,
+                                    const PeLayout& of_a) {
+  const auto mark = steps_.scratch().mark();
+  auto* const scaled = steps_.scratch().take<double>(a.nnz);
+  steps_.launch(setup::ScaleNamedRows{a.rows, a.ptr.data(), a.col.data(), values_of(a.val.data()),
+                                      a.names(), scale, scaled},
+                a.rows);
+  Plans plans = plans_of(of_a);
+  std::vector<Plans> of_pes{std::move(plans)};
+  for (BlockPlan& plan : of_pes.front()) plan.await_local.clear();
+  HaloPlan<T> alone;
+  alone.local.emplace_back();
+  await_everybody(alone, of_pes, static_cast<std::int32_t>(of_pes.front().size()));
+  PackedOnGpu made = pack({a.rows, a.ptr.data(), a.col.data(), scaled}, a.nnz, a.rows, nullptr,
+                          nullptr, of_pes.front());
+  steps_.scratch().release(mark);
+  return made;
+}
+
+PackedOnGpu LevelPacker::pack_inverse(const std::vector<double>& inverse, const LevelOrder& order) {
+  MatrixOnGpu full;
+  while (full.rows * full.rows < static_cast<std::int64_t>(inverse.size())) ++full.rows;
+  full.columns = static_cast<std::int32_t>(full.rows);
+  full.nonzeros = full.rows * full.rows;
+  std::vector<std::int64_t> ptr;
+  std::vector<std::int32_t> col;
+  for (std::int64_t row = 0; row <= full.rows; ++row) ptr.push_back(row * full.rows);
+  for (std::int64_t k = 0; k < full.nonzeros; ++k)
+    col.push_back(static_cast<std::int32_t>(k % full.rows));
+  full.ptr = {steps_.stream(), ptr};
+  full.col = {steps_.stream(), col};
+  full.val = {steps_.stream(), inverse};
+  return pack(full, order, order);
+}
+
+template <class T>
+DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& of_a,
+                                          const double* scale) {
+  std::vector<layout::PrivateRange> ranges;
+  for (const ShareLayout& share : of_a.shares)
+    ranges.push_back({share.first_private, share.plan.boundary, share.plan.interior});
+  const DeviceArray<layout::PrivateRange> there{steps_.stream(), ranges};
+  auto made = DeviceArray<T>::uninitialised(device_, at(of_a.private_rows));
+  setup::PlaceScale kernel;
+  kernel.ranges = there.data();
+  kernel.blocks = static_cast<int>(ranges.size());
+  kernel.count = of_a.private_rows;
+  kernel.name = a.names();
+  kernel.scale = scale;
+  if constexpr (sizeof(T) == sizeof(double))
+    kernel.wide = made.data();
+  else
+    kernel.narrow = made.data();
+  steps_.launch(kernel, kernel.count);
+  steps_.stream().wait();
+  return made;
+}
+
+PackedOnGpu LevelPacker::pack(const MatrixOnGpu& matrix, const LevelOrder& rows,
+                              const LevelOrder& columns, const Plans& plans) {
+  const auto numbers = [](const DeviceArray<std::int32_t>& of) {
+    return of.size() == 0 ? nullptr : of.data();
+  };
+  return pack(matrix.view(), matrix.nonzeros, matrix.columns, numbers(rows.row),
+              numbers(columns.number), plans);
+}
+
+PackedOnGpu LevelPacker::pack(const setup::Rows& from, std::int64_t nonzeros, std::int32_t columns,
+                              const std::int32_t* list, const std::int32_t* number,
+                              const Plans& plans) {
+  const auto mark = steps_.scratch().mark();
+  std::vector<GpuRows<float>> all;
+  GpuRows<float>& mine = all.emplace_back(device_);
+  mine.rows = mine.interior = static_cast<std::int32_t>(from.count);
+  mine.nnz = nonzeros;
+  mine.columns = columns;
+  mine.ptr = steps_.scratch().array<std::int64_t>(from.count + 1);
+  mine.col = steps_.scratch().array<std::int32_t>(nonzeros);
+  mine.val = steps_.scratch().array<float>(nonzeros);
+  if (list == nullptr) {
+    gpu::copy(mine.ptr.data(), from.ptr, mine.ptr.size() * sizeof(std::int64_t), steps_.stream());
+  } else {
+    auto* const length = steps_.scratch().take<std::int32_t>(from.count);
+    steps_.launch(setup::LengthsOf{from.ptr, list, from.count, length}, from.count);
+    steps_.scan(length, from.count, mine.ptr.data());
+  }
+  setup::PlaceRowsInSingle place;
+  place.from = from;
+  place.count = from.count;
+  place.list = list;
+  place.number = number;
+  place.ptr = mine.ptr.data();
+  place.col = mine.col.data();
+  place.val = mine.val.data();
+  steps_.launch(place, from.count * kTeamItems);
+  steps_.stream().wait();  // the rows have a stream of their own
+
+  HaloPlan<float> alone;
+  alone.local.emplace_back();
+  GpuLayouts<float> layouts(std::move(all));
+  std::vector<Plans> of_pes{plans};
+  if (plans.empty()) of_pes = layouts.block_plans(alone, blocks_, Awaited::everybody);
+  PackedOnGpu made{
+      std::move(layouts.lay_out(std::move(of_pes), options_of_levels(threads_)).front()), {}};
+  fill_slices(layouts, 0, made.layout, made.slices);
+  steps_.scratch().release(mark);
+  return made;
+}
+
+#define CPUFREE_LEVEL_PACKER(T)                                                                    \
+  template LevelOrder LevelPacker::order_of(const GpuRows<T>&);                                    \
+  template PackedOnGpu LevelPacker::pack_first(const GpuRows<T>&, const double*, const PeLayout&); \
+  template DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>&, const PeLayout&,           \
+                                                     const double*);
+CPUFREE_LEVEL_PACKER(float)
+CPUFREE_LEVEL_PACKER(double)
+
+}  // namespace cpufree

@@ -1,0 +1,62 @@
+// Levels of multigrid that a GPU has made, as kernels of its one PE read them.
+#pragma once
+
+#include <vector>
+
+#include "cpufree/multigrid/gpu/hierarchy.hpp"
+#include "cpufree/solvers/gpu/pe_memory.hpp"
+
+namespace cpufree {
+
+// A matrix between levels or of one: what lay_out_shares and fill_slices make of it on the host.
+struct PackedOnGpu {
+  PeLayout layout;
+  SlicesOnGpu<float> slices;
+};
+
+// The rows of a level in the sequence in which its PE has them. Empty: their own.
+struct LevelOrder {
+  gpu::DeviceArray<std::int32_t> row;     // at each place
+  gpu::DeviceArray<std::int32_t> number;  // of each row: its place
+};
+
+class LevelPacker {
+ public:
+  using Plans = std::vector<BlockPlan>;
+
+  // Blocks of the PE, and threads of a block. Orders are made in `kept`.
+  LevelPacker(int device, int blocks, int threads, Scratch& kept)
+      : steps_(device), kept_(kept), device_(device), blocks_(blocks), threads_(threads) {}
+
+  // That of A, on the GPU; and the one that multigrid_layout.cpp gives a coarser level.
+  template <class T>
+  LevelOrder order_of(const GpuRows<T>& a);
+  LevelOrder order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& restriction);
+
+  // Level 0, of the rows of A as they lie there, in the blocks of A.
+  template <class T>
+  PackedOnGpu pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a);
+  PackedOnGpu pack_inverse(const std::vector<double>& inverse, const LevelOrder& order);
+  // What scales the private vectors of A's PE; 0 in gaps.
+  template <class T>
+  gpu::DeviceArray<T> private_scale(const GpuRows<T>& a, const PeLayout& of_a, const double* scale);
+  // A matrix with rows and columns in these orders, in these blocks; without any, in blocks of its
+  // own.
+  PackedOnGpu pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
+                   const Plans& plans = {});
+
+ private:
+  PackedOnGpu pack(const multigrid::setup::Rows& from, std::int64_t nonzeros, std::int32_t columns,
+                   const std::int32_t* list, const std::int32_t* number, const Plans& plans);
+
+  SetupSteps steps_;
+  Scratch& kept_;
+  int device_, blocks_, threads_;
+};
+
+// How matrices of levels are laid out, by GPUs or the host.
+LayoutOptions options_of_levels(int threads);
+// The blocks of a layout.
+std::vector<BlockPlan> plans_of(const PeLayout& layout);
+
+}  // namespace cpufree

@@ -1,0 +1,236 @@
+#include "cpufree/multigrid/gpu/setup_steps.hpp"
+
+#include <numeric>
+
+#include "cpufree/multigrid/aggregation.hpp"
+#include "cpufree/multigrid/strength.hpp"
+
+namespace cpufree {
+
+namespace {
+
+namespace setup = multigrid::setup;
+using multigrid::Key;
+
+// Rounds of a search for an independent set that are queued before the host looks whether rows are
+// left; more than are needed do nothing.
+constexpr int kRounds = 4;
+// Rows that a thread sums up, so that few threads add to one sum.
+constexpr std::int64_t kSummed = 8;
+// Most places of a table in far memory, and bytes of all.
+constexpr std::int32_t kMostPlaces = 1 << 16;
+constexpr std::int64_t kFarBytes = std::int64_t{1} << 28;
+
+}  // namespace
+
+std::int64_t SetupSteps::scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to) {
+  if (count == 0) {
+    gpu::clear(to, sizeof(*to), stream_);
+    return 0;
+  }
+  const auto mark = scratch_.mark();
+  const std::int64_t chunks = (count + layout::kScan - 1) / layout::kScan;
+  auto* const sums = scratch_.take<std::int64_t>(chunks);
+  launch(layout::SumNumbers<double>{numbers, count, sums}, chunks);
+  auto before = fetch(stream_, sums, at(chunks));
+  const std::int64_t all = std::accumulate(before.begin(), before.end(), std::int64_t{0});
+  std::exclusive_scan(before.begin(), before.end(), before.begin(), std::int64_t{0});
+  gpu::copy(sums, before.data(), before.size() * sizeof(std::int64_t), stream_);
+  launch(layout::ScanNumbers<double>{numbers, count, sums, to}, chunks);
+  stream_.wait();
+  scratch_.release(mark);
+  return all;
+}
+
+StrongOnGpu SetupSteps::find_strong(const MatrixOnGpu& a, const std::int32_t* owner,
+                                    const double* threshold) {
+  StrongOnGpu strong;
+  auto* const bits = scratch_.take<std::uint8_t>(multigrid::byte_of_row(a.rows + 1, a.nonzeros));
+  auto* const count = scratch_.take<std::int32_t>(a.rows);
+  auto* const isolated = scratch_.take<std::int32_t>(a.rows);
+  auto* const ptr = scratch_.take<std::int64_t>(a.rows + 1);
+  auto* const weak = zeros<std::uint32_t>(1);
+  launch(setup::FindStrong{a.view(), owner, threshold, bits, count, isolated, weak}, a.rows);
+  auto* const col = scratch_.take<std::int32_t>(scan(count, a.rows, ptr));
+  strong.bits = {bits};
+  strong.isolated = isolated;
+  strong.graph = {a.rows, ptr, col};
+  launch(setup::ListStrong{a.view(), owner, strong.bits, ptr, col}, a.rows);
+  strong.some_weak = one(weak) != 0;
+  return strong;
+}
+
+void SetupSteps::find_set(const StrongOnGpu& strong, bool first, std::int32_t* root_of, Key* own,
+                          std::int32_t* candidate) {
+  const std::int64_t rows = strong.graph.rows;
+  const auto mark = scratch_.mark();
+  auto* const near = scratch_.take<Key>(rows);
+  auto* const left = scratch_.take<std::uint32_t>(1);
+  launch(setup::BeginSet{rows, first, strong.isolated, root_of, own, near, candidate}, rows);
+  do {
+    for (int round = 0; round < kRounds; ++round) {
+      gpu::clear(left, sizeof(*left), stream_);
+      launch(setup::SpreadKeys{strong.graph, candidate, own, near}, rows);
+      launch(setup::DecideKeys{strong.graph, near, own, left}, rows);
+    }
+  } while (one(left) != 0);
+  scratch_.release(mark);
+}
+
+AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
+                                      const std::int32_t* owner, const std::int32_t* order,
+                                      Scratch& kept) {
+  const std::int64_t rows = a.rows;
+  AggregatesOnGpu made;
+  auto* const of_row = scratch_.take<std::int32_t>(rows);
+  auto* const covered = zeros<std::uint32_t>(1);
+  const auto mark = scratch_.mark();
+  auto* const root_of = scratch_.take<std::int32_t>(rows);
+  auto* const joined = scratch_.take<std::int32_t>(rows);
+  auto* const candidate = scratch_.take<std::int32_t>(rows);
+  auto* const own = scratch_.take<Key>(rows);
+  for (const std::int32_t least : {0, multigrid::kLeastLeftOver}) {
+    find_set(strong, least == 0, root_of, own, candidate);
+    launch(setup::JoinRoots{strong.graph, candidate, own, least, root_of}, rows);
+  }
+  launch(setup::JoinStrongest{a.view(), owner, strong.bits, strong.isolated, root_of, joined},
+         rows);
+  auto* const mark_of = candidate;
+  launch(setup::MarkRoots{rows, order, joined, mark_of}, rows);
+  auto* const before = scratch_.take<std::int64_t>(rows + 1);
+  made.count = static_cast<std::int32_t>(scan(mark_of, rows, before));
+  if (owner != nullptr) made.owner = kept.array<std::int32_t>(made.count);
+  auto* const number = root_of;  // which is no longer needed
+  launch(setup::NumberRoots{rows, order, mark_of, before, owner, number, made.owner.data()}, rows);
+  launch(setup::NumberAggregates{rows, joined, number, of_row, covered}, rows);
+  made.covered = one(covered);
+  made.of_row = of_row;
+  scratch_.release(mark);
+  return made;
+}
+
+double SetupSteps::largest_eigenvalue(const MatrixOnGpu& a, setup::Bits strong,
+                                      const double* root) {
+  constexpr int kSteps = multigrid::kLanczosSteps;
+  const auto mark = scratch_.mark();
+  auto* const v = scratch_.take<double>(a.rows);
+  auto* const before = scratch_.take<double>(a.rows);
+  auto* const w = scratch_.take<double>(a.rows);
+  constexpr std::int64_t kSums = 2 * kSteps + 1;
+  auto* const sums = zeros<std::uint64_t>(kSums * setup::kSumParts);
+  const auto sum = [&](int k) { return setup::PartedSum{sums + k * setup::kSumParts}; };
+  const std::int64_t items = (a.rows + kSummed - 1) / kSummed;
+  launch(setup::BeginLanczos{a.rows, v, before, sum(0)}, items);
+  for (int step = 0; step < kSteps; ++step) {
+    const auto square = sum(2 * step), product = sum(2 * step + 1), next = sum(2 * step + 2);
+    launch(setup::MultiplyLanczos{a.view(), strong, root, v, w, square, product}, items);
+    launch(setup::StepLanczos{a.rows, step == 0, v, before, w, square, product, next}, items);
+  }
+  const auto parts = fetch(stream_, sums, at(kSums * setup::kSumParts));
+  const auto all = [&](int k) {
+    const auto first = parts.begin() + k * setup::kSumParts;
+    return std::accumulate(first, first + setup::kSumParts, std::uint64_t{0});
+  };
+  multigrid::LanczosSums found;
+  for (int k = 0; k <= kSteps; ++k) found.square[at(k)] = all(2 * k);
+  for (int k = 0; k < kSteps; ++k) found.product[at(k)] = all(2 * k + 1);
+  scratch_.release(mark);
+  return found.largest(static_cast<std::int32_t>(a.rows));
+}
+
+// For some rows, of which `bound` bounds the columns.
+setup::FarTables SetupSteps::far_tables(const std::int32_t* rows, std::int64_t count,
+                                        const std::int32_t* bound, std::int64_t all) {
+  const auto list = fetch(stream_, rows, at(count));
+  const auto bounds = fetch(stream_, bound, at(all));
+  std::int32_t most = 0;
+  for (const std::int32_t row : list) most = std::max(most, bounds[at(row)]);
+  setup::FarTables far;
+  far.places = setup::places_for(most, kMostPlaces);
+  if (far.places < 2 * std::int64_t{most}) throw RowTooLong();
+  far.teams = std::clamp<std::int64_t>(kFarBytes / (12 * std::int64_t{far.places}), 1, count);
+  far.columns = scratch_.take<std::uint32_t>(far.teams * far.places);
+  far.sums = scratch_.take<double>(far.teams * far.places);
+  return far;
+}
+
+std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, std::int32_t columns,
+                                                double most, double room, Scratch& kept) {
+  const std::int64_t rows = factors.a.count;
+  const auto mark = scratch_.mark();
+  auto* const bound = scratch_.take<std::int32_t>(rows);
+  auto* const length = scratch_.take<std::int32_t>(rows);
+  auto* const long_rows = scratch_.take<std::int32_t>(rows);
+  auto* const counts = zeros<std::uint64_t>(2);
+  auto* const long_count = reinterpret_cast<std::uint32_t*>(counts + 1);
+  launch(setup::CountProducts{factors, columns, bound, counts}, rows);
+  if (static_cast<double>(one(counts)) > most) {
+    scratch_.release(mark);
+    return std::nullopt;
+  }
+  setup::MultiplyRows kernel;
+  kernel.of = factors;
+  kernel.bound = bound;
+  kernel.length = length;
+  kernel.long_rows = long_rows;
+  kernel.long_count = long_count;
+  setup::FarTables far;
+  std::int64_t longs = 0;
+  const auto run = [&] {
+    kernel.count = rows, kernel.list = nullptr, kernel.far = {};
+    launch(kernel, rows * kTeamItems);
+    if (kernel.length != nullptr && (longs = one(long_count)) > 0)
+      far = far_tables(long_rows, longs, bound, rows);
+    if (longs == 0) return;
+    kernel.count = longs, kernel.list = long_rows, kernel.far = far;
+    launch(kernel, far.teams * kTeamItems);
+  };
+  run();
+  MatrixOnGpu made;
+  made.rows = rows;
+  made.columns = columns;
+  made.ptr = kept.array<std::int64_t>(rows + 1);
+  made.nonzeros = scan(length, rows, made.ptr.data());
+  if (static_cast<double>(made.nonzeros) > room) {
+    scratch_.release(mark);
+    return std::nullopt;
+  }
+  made.col = kept.array<std::int32_t>(made.nonzeros);
+  made.val = kept.array<double>(made.nonzeros);
+  kernel.bound = length;
+  kernel.length = nullptr;
+  kernel.to = made.view();
+  kernel.to_col = made.col.data();
+  run();
+  scratch_.release(mark);
+  return made;
+}
+
+MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept) {
+  const auto mark = scratch_.mark();
+  MatrixOnGpu made;
+  made.rows = a.columns;
+  made.columns = static_cast<std::int32_t>(a.rows);
+  made.nonzeros = a.nonzeros;
+  made.ptr = kept.array<std::int64_t>(made.rows + 1);
+  made.col = kept.array<std::int32_t>(made.nonzeros);
+  made.val = kept.array<double>(made.nonzeros);
+  auto* const count = zeros<std::uint32_t>(made.rows);
+  launch(setup::CountColumns{a.col.data(), a.nonzeros, count}, a.nonzeros);
+  scan(reinterpret_cast<const std::int32_t*>(count), made.rows, made.ptr.data());
+  gpu::clear(count, at(made.rows) * sizeof(*count), stream_);
+  auto* const col = scratch_.take<std::int32_t>(made.nonzeros);
+  auto* const val = scratch_.take<double>(made.nonzeros);
+  launch(setup::SpreadColumns{a.view(), made.ptr.data(), count, col, val}, a.rows);
+  setup::PlaceRows sort;
+  sort.from = {made.rows, made.ptr.data(), col, val};
+  sort.count = made.rows;
+  sort.ptr = made.ptr.data();
+  sort.col = made.col.data();
+  sort.val = made.val.data();
+  launch(sort, made.rows * kTeamItems);
+  scratch_.release(mark);
+  return made;
+}
+
+}  // namespace cpufree

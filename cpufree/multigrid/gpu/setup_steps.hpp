@@ -1,0 +1,100 @@
+// The steps by which a GPU makes a level of multigrid from the one above (multigrid/setup).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cpufree/multigrid/gpu/scratch.hpp"
+#include "cpufree/solvers/gpu/kernels/layout.hpp"
+#include "cpufree/solvers/gpu/layout/rows.hpp"
+
+namespace cpufree {
+
+// Lanes of a team on a GPU: items of a kernel that has a team for each row.
+inline constexpr std::int64_t kTeamItems = 32;
+
+inline multigrid::setup::Values values_of(const double* val) { return {val, nullptr}; }
+inline multigrid::setup::Values values_of(const float* val) { return {nullptr, val}; }
+
+// A matrix in the memory of a GPU; arrays are of a Scratch, which has to outlive it.
+struct MatrixOnGpu {
+  std::int64_t rows = 0, nonzeros = 0;
+  std::int32_t columns = 0;
+  gpu::DeviceArray<std::int64_t> ptr;
+  gpu::DeviceArray<std::int32_t> col;
+  gpu::DeviceArray<double> val;
+
+  multigrid::setup::Rows view() const { return {rows, ptr.data(), col.data(), val.data()}; }
+};
+
+// Strong entries, in scratch memory.
+struct StrongOnGpu {
+  multigrid::setup::Bits bits;
+  multigrid::setup::Graph graph;  // of those whose row and column are of one PE
+  const std::int32_t* isolated = nullptr;
+  bool some_weak = false;
+};
+
+// Aggregates, in scratch memory.
+struct AggregatesOnGpu {
+  const std::int32_t* of_row = nullptr;  // -1: none
+  std::int32_t count = 0;
+  std::int64_t covered = 0;              // rows that have one
+  gpu::DeviceArray<std::int32_t> owner;  // of each, if rows have owners
+};
+
+// A row has more columns than kernels have room for.
+struct RowTooLong {};
+
+// Each step is queued; what it returns by value has come to the host.
+class SetupSteps {
+ public:
+  // `least`: bytes that steps are sure to need.
+  explicit SetupSteps(int device, double least = 0.0) : stream_(device), scratch_(device, least) {}
+
+  const gpu::Stream& stream() const { return stream_; }
+  Scratch& scratch() { return scratch_; }
+  template <class K>
+  void launch(const K& kernel, std::int64_t items) const {
+    launch_layout(kernel, items, stream_);
+  }
+  template <class U>
+  U* zeros(std::int64_t count) {
+    U* const made = scratch_.take<U>(count);
+    gpu::clear(made, at(count) * sizeof(U), stream_);
+    return made;
+  }
+  template <class U>
+  U one(const U* number) const {
+    return fetch(stream_, number, 1)[0];
+  }
+
+  // Sums of the numbers before each, and of all, which is returned.
+  std::int64_t scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to);
+
+  StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold);
+  // Owners of aggregates, and matrices below, are made in `kept`.
+  AggregatesOnGpu aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
+                            const std::int32_t* owner, const std::int32_t* order, Scratch& kept);
+  // Of A; or of the filtered matrix, `root`: the inverse roots of its diagonal.
+  double largest_eigenvalue(const MatrixOnGpu& a, multigrid::setup::Bits strong = {},
+                            const double* root = nullptr);
+  // None: it takes more than `most` multiplications, or has more nonzeros than there is room for.
+  // Throws RowTooLong.
+  std::optional<MatrixOnGpu> multiply(const multigrid::setup::Factors& factors,
+                                      std::int32_t columns, double most, double room,
+                                      Scratch& kept);
+  MatrixOnGpu transpose(const MatrixOnGpu& a, Scratch& kept);
+
+ private:
+  // An independent set of the rows that have no root: their keys are kIn or more.
+  void find_set(const StrongOnGpu& strong, bool first, std::int32_t* root_of, multigrid::Key* own,
+                std::int32_t* candidate);
+  multigrid::setup::FarTables far_tables(const std::int32_t* rows, std::int64_t count,
+                                         const std::int32_t* bound, std::int64_t all);
+
+  gpu::Stream stream_;
+  Scratch scratch_;
+};
+
+}  // namespace cpufree

@@ -1,0 +1,1 @@
+"""Calls in a program: NumPy's functions, methods, other programs."""

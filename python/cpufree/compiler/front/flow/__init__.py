@@ -1,0 +1,1 @@
+"""Loops and branches, and what names stand for where ways meet."""

@@ -1,0 +1,1 @@
+"""The text of functions: found, read, and changed to one return."""

@@ -1,0 +1,88 @@
+"""How far the times by which kernels of programs are chosen are from records.
+
+Usage: python -m tools.program_scores OUT.jsonl
+
+Programs without loops inside their loop, in the records whose plans are those that are chosen
+today: on chip or not, and as many blocks.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpufree.compiler.arguments import Arguments
+from cpufree.compiler.emit.rates import Rates
+from cpufree.compiler.emit.times import sweep_time, time_of
+from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
+from cpufree.compiler.layout import most_pes
+from cpufree.machine import Machine, of_gpu
+from tools.results.records import FOLDER, ROOT
+
+sys.path.insert(0, str(ROOT / "bench"))
+import gpu_program_cases as cases
+
+RECORDS = ("programs-2x-2026-11-26-later", "programs-4x-2026-11-26")
+NESTED = ("cavity_flow",)
+MULTIPROCESSORS = 132
+
+
+def predicted(name: str, n: int, pes: int, known: Machine) -> tuple[float, bool, int] | None:
+    """Return the microseconds of a step, whether on chip, and blocks; None: too few rows."""
+    program = cases.find(name)
+    given = cases.arguments(name, cases.side(name, n), 40)
+    lowered = program._lowered(Arguments.of(program.signature, program.name, given, {}))
+    kept = returned_fields(lowered.result)
+    groups = grid_groups(lowered.program, kept)
+    if most_pes(groups, pes) != pes:
+        return None
+    where = groups, pes, kept, MULTIPROCESSORS
+    text, rates = chosen_kernel(*where, known=known).text, Rates.of(known, pes)
+    if text.on_chip is None:
+        return sweep_time(*where, rates), False, text.most_blocks
+    return time_of(groups, text.on_chip, *where[1:], rates), True, text.most_blocks
+
+
+def scores() -> Iterator[dict[str, Any]]:
+    """Yield a line for each program of the records on so many GPUs."""
+    for record in RECORDS:
+        lines = [json.loads(x) for x in (FOLDER / f"{record}.jsonl").read_text().splitlines()]
+        known = of_gpu(lines[0]["gpus"][0])
+        for line in lines:
+            if "steps" not in line or line["program"] in NESTED or "type" in line:
+                continue
+            for pes in (1, 2, 4):
+                ours = line.get(f"ours_{pes}")
+                found = predicted(line["program"], line["n"], pes, known) if ours else None
+                if found and found[1:] == (ours["on_chip"], ours["blocks"]):
+                    taken = 1e6 * ours["timings"]["kernel"] / line["steps"]
+                    yield {
+                        **{"record": record, "program": line["program"], "n": line["n"]},
+                        **{"gpus": pes, "us": taken, "predicted": found[0]},
+                    }
+
+
+def main(arguments: list[str]) -> int:
+    """Write the record; return the exit status."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    cases.grid = lambda *shape: np.empty(shape)
+    lines = list(scores())
+    errors = np.abs([one["predicted"] / one["us"] - 1.0 for one in lines])
+    head = {
+        **{"benchmark": "program predictions", "command": "python -m tools.program_scores OUT"},
+        **{"programs": len(lines), "median": float(np.median(errors)), "worst": float(max(errors))},
+    }
+    text = "".join(json.dumps(one) + "\n" for one in [head, *lines])
+    Path(arguments[0]).write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
