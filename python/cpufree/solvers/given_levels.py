@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from cpufree.errors import MatrixError
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _NOT_GALERKIN = 1e-6  # relative, of a matrix times a random vector
 
@@ -106,6 +108,8 @@ def _name(position: int) -> str:
 
 def _compressed(matrix: Any, name: str) -> sp.csr_matrix:
     """Return a matrix in compressed rows, columns increasing, without entries that are 0."""
+    import scipy.sparse as sp  # a solve without such levels needs none of it
+
     try:
         made = sp.csr_matrix(matrix, dtype=np.float64, copy=True)
     except (TypeError, ValueError):
