@@ -41,7 +41,11 @@ nb::dict dict_of(const LevelReport& level) {
 
 nb::dict dict_of(const Laps& laps) {
   nb::dict seconds;
-  for (const auto& [name, passed] : laps) seconds[name.c_str()] = passed;
+  for (const auto& [name, passed] : laps) {
+    const char* const key = name.c_str();
+    const double before = seconds.contains(key) ? nb::cast<double>(seconds[key]) : 0.0;
+    seconds[key] = before + passed;  // a phase may come in parts
+  }
   return seconds;
 }
 

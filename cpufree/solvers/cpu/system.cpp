@@ -97,7 +97,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   timer_.lap("layout");
   if (hierarchy) {
     lay_out_multigrid(*std::move(hierarchy), plan, longest);
-    timer_.lap("multigrid");
+    timer_.lap("levels");
   }
   make_factors([&](std::size_t k) { return own_rows_of(plan.local[k], first_row_); });
   if (factor_spec_.any()) timer_.lap("factors");

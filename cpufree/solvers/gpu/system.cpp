@@ -190,7 +190,7 @@ void GpuSystem<T>::report_multigrid() {
     for (LevelReport& level : layout_.report.levels)
       level.bytes = sum(*place_.team(), "bytes of a level", level.bytes);
   layout_.report.coarsest_why = multigrid_->why();
-  timer_.lap("multigrid");
+  timer_.lap("levels");
 }
 
 template <class T>

@@ -265,3 +265,10 @@ def test_auto_weighs_the_set_up_against_all_solves() -> None:
         many = often.solve(np.ones(14400))
         assert often.solve(np.ones(14400), pc="jacobi").pc == "jacobi"
     assert (few.pc, many.pc) == ("jacobi", "amg")
+
+
+def test_times_tell_making_the_levels_from_laying_them_out() -> None:
+    A = generate("poisson2d", nx=60, ny=50)
+    timings = cpufree.solve(A, np.ones(A.shape[0]), pc="amg", engine="cpu_threads").timings
+    parts = [timings["setup_system_multigrid"], timings["setup_system_levels"]]
+    assert min(parts) > 0.0 and sum(parts) < timings["setup_system"]
