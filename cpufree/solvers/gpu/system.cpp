@@ -52,7 +52,8 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bo
   const int blocks = multiprocessors_of_pe(place.devices);
   const bool halos =
       !by_gpus && place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
-  const bool small = halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
+  const bool small =
+      halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = coded ? kCodedValues : kPlainValues;
   if (runs) kinds |= kRuns;

@@ -53,9 +53,9 @@ template <class T>
 std::vector<PeLayout> choose_format(const GpuPlace& place, LayoutFacts& facts,
                                     const LayOut& lay_out);
 
-// Where each PE's rows begin, and the last one's end, if GPUs are to lay a matrix out, provided that
-// they have room; none: the host is, most likely with halos of blocks if there may be any. `part`
-// and `order` as in make_system.
+// Where each PE's rows begin, and the last one's end, if GPUs are to lay a matrix out, provided
+// that they have room; none: the host is, most likely with halos of blocks if there may be any.
+// `part` and `order` as in make_system.
 template <class T>
 std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>& matrix,
                                         std::span<const std::int32_t> part,
