@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpufree/multigrid/cycle_args.hpp"
+#include "cpufree/multigrid/level_context.hpp"
 #include "cpufree/solvers/cg.hpp"
 
 namespace cpufree {
@@ -74,7 +75,7 @@ struct StepRule {
 // level has two, or four, with the same proofs.
 template <Port P, class F>
 class OnLevel {
-  using Ctx = Context<P, F, LevelSlices>;
+  using Ctx = LevelContext<P, F>;
   using V = BlockVectors<float>;
   using Share = BlockShare<F>;
 

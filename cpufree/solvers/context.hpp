@@ -185,49 +185,6 @@ class Context : public BlockRows<P, M, Format, K> {
     return v;
   }
 
-  // After an exchange of v, one of the two scratch vectors: f(row, read(row), (A v)(row)) for all
-  // my rows; what f returns is exchanged by the other one, if `sends`. These are steps 5 and 6 of
-  // one exchange, and 1 to 4 of the next. What read(row) loads is on its way while the product is
-  // computed. Halos are stores; boundary rows come last, and travel while the next product has
-  // interior rows.
-  //
-  // Reuse. My rows of the other vector were last read in the exchange before that of v, by blocks
-  // of my PE that have arrived in v's after that; I write them after wait_local, that is, after
-  // these. Ghosts of other PEs I write after wait_halo, which says so of their blocks. This is
-  // proof (ii).
-  template <class G, class F>
-  CPUFREE_KERNEL_FN bool multiply_and_exchange_scratch(const Vector& v, G&& read, F&& f,
-                                                       bool sends) {
-    const Vector to = next_scratch();
-    const bool here = products(v, read, [&, to](const Part& part, auto boundary) {
-      return
-          [&, to, boundary, f, shift = part.shift](std::int32_t i, const auto& given, T product) {
-            const Row row{i, i - shift};
-            const T value = f(row, given, product);
-            to.set(row, value);
-            if (boundary && sends) send(to, row, value);
-          };
-    });
-    if (!here || !sends) return here;
-    arrivals_.begin();
-    arrive(to);
-    arrivals_.arrive_local();
-    return true;
-  }
-  // `exchange_scratch` of a vector whose rows are written already. That may begin once the exchange
-  // before has been waited for. Halos are stores.
-  CPUFREE_KERNEL_FN void exchange_written_scratch() {
-    const Vector v = next_scratch();
-    port_.sync_block();  // who sends a row need not have written it
-    arrivals_.begin();
-    each(this->boundary(), [&](std::int32_t i, int) {
-      const Row row{i, i - share_.boundary_shift};
-      send(v, row, v[row]);
-    });
-    arrive(v);
-    arrivals_.arrive_local();
-  }
-
   // Sums over all rows of all PEs. `push` and `pull` alternate. While the sums travel, one thread
   // of the block calls meanwhile(). `next...`: what the loop over rows after it reads.
   template <int N, class F>
@@ -323,33 +280,7 @@ class Context : public BlockRows<P, M, Format, K> {
                                             });
   }
 
-  // For all my rows i, once what they read has come: f(part, boundary)(i, read(row), (A v)(row)).
-  template <class G, class F>
-  CPUFREE_KERNEL_FN bool products(const Vector& v, G&& read, F&& f) {
-    static_assert(K == 1);
-    const Operand<T> x{v.data};
-    const auto of_part = [&](const Part& part, auto boundary) {
-      const auto use = f(part, boundary);
-      const auto at = [read, shift = part.shift](std::int32_t i) {
-        return read(Row{i, i - shift});
-      };
-      if constexpr (Rows::one_copy)
-        this->share_.matrix.template multiply_reading<Format>(this->port_, part.rows, x, at, use);
-      else  // hardware fetches ahead
-        this->share_.matrix.template multiply<Format>(
-            this->port_, part.rows, x,
-            [use, at](std::int32_t i, int, T value) { use(i, at(i), value); });
-    };
-    if (!arrivals_.wait_local()) return false;
-    bool here = true;
-    parts_backwards([&](const Part& part, auto boundary) {
-      if (boundary) here = arrivals_.wait_halo();
-      if (here) of_part(part, boundary);
-    });
-    return here;
-  }
-
-  // f(part) once what the part's rows read has come.
+  // f(part) once what the part's rows read has come; of several columns.
   template <class F>
   CPUFREE_KERNEL_FN bool parts_of_product(const Vector& v, F&& f) {
     if (!arrivals_.wait_local()) return false;
