@@ -1,5 +1,6 @@
 // The runtime's functions.
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -26,14 +27,24 @@ int lies_on(const void* p) {
 
 // Bytes of ones are NaNs: until something is written, and behind the end, so that even a read in
 // vain, whose value is multiplied by zero, shows.
+constexpr std::size_t kBehind = 4096;
 gpuError_t allocate(void** p, std::size_t bytes) {
-  constexpr std::size_t kBehind = 4096;
   need_context();
   const std::size_t all = (bytes + kBehind + 255) / 256 * 256;
   *p = std::aligned_alloc(256, all);  // as CUDA's
   if (*p == nullptr) return fail(gpuErrorMemoryAllocation);
   std::memset(*p, 0xff, all);
   return gpuSuccess;
+}
+
+// Nothing writes behind the end, either.
+void check_behind(const void* p, std::size_t bytes) {
+  const auto* const end = static_cast<const unsigned char*>(p) + bytes;
+  for (std::size_t k = 0; k < kBehind; ++k) {
+    if (end[k] == 0xff) continue;
+    std::fprintf(stderr, "host_gpu: byte %zu behind %zu bytes was written\n", k, bytes);
+    std::abort();
+  }
 }
 
 // A copy. One of a word may be a flag, which kernels read meanwhile.
@@ -178,7 +189,10 @@ gpuError_t gpuMalloc(void** p, std::size_t bytes) {
 gpuError_t gpuFree(void* p) {
   const Guard guard(machine().mutex);
   finish_all();
-  machine().memory.erase(p);
+  if (const auto known = machine().memory.find(p); known != machine().memory.end()) {
+    check_behind(p, known->second.bytes);
+    machine().memory.erase(known);
+  }
   std::free(p);
   return gpuSuccess;
 }
