@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from paths import ROOT
 
 from tools.results import dace, other_tables, programs, records
 
@@ -60,3 +63,18 @@ def test_ratios_to_scipy_are_those_of_the_rounds(monkeypatch: pytest.MonkeyPatch
     ]
     name = given(monkeypatch, lines, "cpu-new.jsonl")
     assert other_tables.over_scipy(name, "prcg") == {"a": [0.25, 0.5]}
+
+
+def test_pages_quote_multigrid_on_a_gpu_as_it_is_recorded() -> None:
+    rows = json.loads((ROOT / "bench/results/amg-1x-2026-11-29.json").read_text())["rows"]
+    cube = [row for row in rows if row["system"] == "poisson3d 128^3"]
+    jacobi = next(row for row in cube if row["pc"] == "jacobi")
+    amg = next(row for row in cube if row.get("levels") == "gpu")
+    methods = (ROOT / "docs/methods.md").read_text()
+    told = f"takes {amg['iterations']} iterations in {1e3 * amg['kernel']:.1f} ms, for "
+    assert told + f"{1e3 * jacobi['kernel']:.0f} ms with Jacobi" in methods
+    assert f"{amg['setup']:.2f} s instead of {jacobi['setup']:.2f} s" in methods
+    design = (ROOT / "docs/design/multigrid.md").read_text()
+    each = 1e3 * amg["kernel"] / amg["iterations"]
+    assert f"takes {amg['iterations']} iterations of {each:.2f} ms to 1e-8" in design
+    assert f"{amg['kernel'] / jacobi['kernel']:.0%}".replace("%", " %") + " of the time" in design
