@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,31 +12,37 @@
 
 namespace cpufree {
 
-// The rings of all blocks of all PEs of this process, in its memory.
+// The rings of all blocks of the PEs of this process, in its memory.
 class HostTrace {
  public:
-  // `heaps`: the symmetric memory of each PE. `start`: the time of the port that is 0.
-  HostTrace(const TraceShape& shape, std::byte* const* heaps, std::uint64_t start)
-      : shape_(shape), pes_(static_cast<std::size_t>(shape.pes)) {
-    for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
-      Pe& p = pes_[pe];
+  // `heaps`: the symmetric memory of each PE of the process, the first of which is PE `first`.
+  // `start`: the time of the port that is 0.
+  HostTrace(const TraceShape& shape, std::span<std::byte* const> heaps, std::uint64_t start,
+            int first)
+      : shape_(shape), first_(first), pes_(heaps.size()) {
+    for (std::size_t k = 0; k < pes_.size(); ++k) {
+      Pe& p = pes_[k];
       p.records.resize(shape.records());
       p.written.resize(shape.counts());
       p.bytes.resize(shape.bytes());
       p.rings =
-          trace_rings(shape, p.records.data(), p.written.data(), p.bytes.data(), heaps[pe], start);
+          trace_rings(shape, p.records.data(), p.written.data(), p.bytes.data(), heaps[k], start);
     }
   }
 
-  // For `run_traced`, of one PE.
-  const TraceRing* rings(int pe) const { return pes_[static_cast<std::size_t>(pe)].rings.data(); }
+  // The process has all PEs.
+  HostTrace(const TraceShape& shape, std::byte* const* heaps, std::uint64_t start)
+      : HostTrace(shape, {heaps, static_cast<std::size_t>(shape.pes)}, start, 0) {}
+
+  // For `run_traced`: of the k-th PE of the process.
+  const TraceRing* rings(int k) const { return pes_[static_cast<std::size_t>(k)].rings.data(); }
 
   // Once all kernels have ended.
   TraceReport report() const {
     TraceReport all;
-    for (std::size_t pe = 0; pe < pes_.size(); ++pe)
-      collect_trace(all, static_cast<int>(pe), shape_, pes_[pe].records, pes_[pe].written,
-                    pes_[pe].bytes);
+    for (std::size_t k = 0; k < pes_.size(); ++k)
+      collect_trace(all, first_ + static_cast<int>(k), shape_, pes_[k].records, pes_[k].written,
+                    pes_[k].bytes);
     all.starts.resize(pes_.size());
     return all;
   }
@@ -47,6 +54,7 @@ class HostTrace {
     std::vector<TraceRing> rings;
   };
   TraceShape shape_;
+  int first_;
   std::vector<Pe> pes_;
 };
 

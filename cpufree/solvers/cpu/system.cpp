@@ -347,7 +347,8 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
   if (spec.study == Study::trace) {
     trace.emplace(TraceShape::of(own_.all, blocks_, 1, 1, spec.trace_events, spec.trace_kinds),
                   launch_config());
-    for (std::size_t k = 0; k < args.size(); ++k) args[k].traces = trace->rings(k);
+    for (std::size_t k = 0; k < args.size(); ++k)
+      args[k].traces = trace->rings(static_cast<int>(k));
   }
   ThreadsRun ran;
   try {

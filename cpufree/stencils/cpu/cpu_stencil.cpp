@@ -65,8 +65,7 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   if (spec.study == Study::trace) {
     trace.emplace(
         TraceShape::of(config.pes, config.blocks, 1, 1, spec.trace_events, kAllTraceKinds), config);
-    for (int k = 0; k < config.here; ++k)
-      stencil.args(config.first + k).traces = trace->rings(at(k));
+    for (int k = 0; k < config.here; ++k) stencil.args(config.first + k).traces = trace->rings(k);
   }
   if (team != nullptr) {
     config.leave_flag = stencil.leave_flag();
