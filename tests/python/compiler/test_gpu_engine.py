@@ -14,6 +14,7 @@ from dace_grids import CASES as RANKS
 from dace_grids import whole_of
 from grid_on_cpu import BlocksOnThreads
 from grid_programs import as_tuple, assert_same, case, copies, grows_too_large, plainly
+from kernel_ways import WAYS
 
 from cpufree.compiler import decorated, gpu_run
 from cpufree.compiler.emit.grid import GridText
@@ -75,6 +76,19 @@ def _place(monkeypatch: pytest.MonkeyPatch, pes: int) -> None:
     chosen = [Gpu(k, "NVIDIA H200", 0, (9, 0)) for k in range(pes)]
     where = Placement("cuda_p2p", pes, 0, gpus=chosen)
     monkeypatch.setattr(decorated, "place", lambda *_: where)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_of_tests_on_gpus_take_what_the_compiler_gives(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decorated, "chosen_kernel", WAYS[way])
+    monkeypatch.setattr(decorated, "gpu_runner", lambda kernel, *_: kernel)
+    where = Placement("cuda_p2p", 1, 0, gpus=[Gpu(0, "NVIDIA H200", 0, (9, 0))])
+    program, given = case("jacobi_2d", 61)
+    lowered = program._lowered(program._arguments(given, {}))
+    kernel = program._gpu_runner(lowered, where)
+    assert (kernel.text.on_chip is None) == (way == "in memory")
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,10 @@ from grid_programs import (
     plainly,
     waves_without_end,
 )
+from kernel_ways import exchanges, in_memory, rounds, rounds_from_memory
 
 from cpufree.compiler import decorated
-from cpufree.compiler.grid import grid_kernel, round_kernel, tile_kernel
 from cpufree.compiler.hosted import HostedRun
-from cpufree.compiler.passes.barriers import add_barriers
 from cpufree.errors import ProgramError, UnsupportedError
 from cpufree.extension import load_for_programs
 
@@ -41,11 +40,6 @@ IN_ROUNDS = (
     "points_27",
 )
 pytestmark = [needs_gpu, pytest.mark.skipif(not _compiler(), reason="the extension does not load")]
-
-
-def _in_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, _: int) -> Any:
-    """Return the kernel whose values do not stay on chip."""
-    return grid_kernel(add_barriers(groups), pes, kept, multiprocessors)
 
 
 def _check(name: str, size: int, pes: int) -> Any:
@@ -76,25 +70,12 @@ def test_program_gives_the_bits_of_plain_python(name: str, pes: int) -> None:
 def test_values_in_memory_give_the_bits_of_plain_python(
     name: str, pes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decorated, "chosen_kernel", _in_memory)
+    monkeypatch.setattr(decorated, "chosen_kernel", in_memory)
     kernel = _check(name, 203, pes)
     assert kernel.text.on_chip is None and kernel.layout.slabs.pes == pes
 
 
-def _exchanges(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
-    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=0)
-
-
-def _rounds(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
-    return tile_kernel(groups, pes, kept, multiprocessors, memory, turns=3)
-
-
-def _rounds_from_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int) -> Any:
-    tile = (24, 40) if groups.name != "jacobi_1d" else (200, 1)
-    return round_kernel(groups, pes, kept, multiprocessors, memory, tile, 2)
-
-
-@pytest.mark.parametrize("way", [_exchanges, _rounds, _rounds_from_memory])
+@pytest.mark.parametrize("way", [exchanges, rounds, rounds_from_memory])
 @pytest.mark.parametrize("name", IN_ROUNDS)
 @pytest.mark.parametrize("pes", COUNTS)
 @pytest.mark.timeout(600)
@@ -117,7 +98,7 @@ def test_all_ways_on_chip_give_the_bits_of_plain_python(
         (edge.shifted_rows, [(205, 31), (203, 31)]),
     ],
 )
-@pytest.mark.parametrize("way", [None, _rounds_from_memory])
+@pytest.mark.parametrize("way", [None, rounds_from_memory])
 @pytest.mark.parametrize("pes", COUNTS)
 def test_edges_give_the_bits_of_plain_python(
     program: Any, shapes: Any, way: Any, pes: int, monkeypatch: pytest.MonkeyPatch

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gpus_here import COUNTS, needs_gpu
 from grid_programs import copies, plainly
+from kernel_ways import streamed
 
 from cpufree.compiler import decorated
-from cpufree.compiler.grid import stream_kernel
 
 pytestmark = needs_gpu
 RANDOM = np.random.default_rng(8)
@@ -57,11 +57,8 @@ def test_streams_give_the_bits_of_plain_python(
     if name == "acoustic" and turns == 3:
         pytest.skip("takes too many registers")
 
-    def streamed(groups: Any, pes: int, kept: Any, multiprocessors: int, _: int) -> Any:
-        return stream_kernel(groups, pes, kept, multiprocessors, turns)
-
     program, arguments = CASES[name]
-    monkeypatch.setattr(decorated, "chosen_kernel", streamed)
+    monkeypatch.setattr(decorated, "chosen_kernel", streamed(turns))
     program._gpu_runs.clear()
     plain, ours = copies(arguments), copies(arguments)
     plainly(program)(*plain)
