@@ -34,7 +34,7 @@ def timed(solver: Solver, b: Any, way: str, iterations: int) -> float:
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     A = matrix(case)
     b = np.random.default_rng(case.columns).standard_normal((A.shape[0], case.columns))
-    with Solver(A, engine=case.engine, pes=case.pes) as solver:
+    with Solver(A, engine=case.engine, pes=case.pes, pc="jacobi") as solver:
         case.facts["plan"] = {k: v for k, v in solver.plan.items() if not isinstance(v, list)}
         yield {way: partial(timed, solver, b, way, case.iterations) for way in WAYS}
 

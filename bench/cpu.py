@@ -25,8 +25,8 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     A = matrix(case)
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     scipy, k = scipy_jacobi(as_scipy(A)), case.iterations
-    setups = [Solver(A, engine="cpu_threads").setup_seconds for _ in range(2)]
-    solver = Solver(A, engine="cpu_threads")
+    setups = [Solver(A, engine="cpu_threads", pc="jacobi").setup_seconds for _ in range(2)]
+    solver = Solver(A, engine="cpu_threads", pc="jacobi")
     case.facts["setup_seconds"] = [*setups, solver.setup_seconds]
     case.facts["matrix_bytes"] = solver.plan["matrix_bytes"]
 

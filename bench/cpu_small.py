@@ -23,7 +23,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     theirs = as_scipy(A)
     ours = partial(cpufree.cg, A, b, rtol=case.rtol, engine="cpu_threads")
-    result = cpufree.solve(A, b, rtol=case.rtol, engine="cpu_threads")
+    result = cpufree.solve(A, b, rtol=case.rtol, engine="cpu_threads", pc="jacobi")
     if not result.converged:
         raise cpufree.CpufreeError(f"cpufree does not converge: {result.reason}")
     case.facts.update(iterations=result.iterations, residual=result.relative_residual)

@@ -23,7 +23,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     b = np.ones(A.shape[0])
 
     def taken() -> dict[str, Any]:
-        how = {"method": "cg", "engine": "cpu_threads", "maxiter": 50_000}
+        how = {"method": "cg", "pc": "jacobi", "engine": "cpu_threads", "maxiter": 50_000}
         result = cpufree.solve(A, b, rtol=case.rtol, **how)  # type: ignore[arg-type]
         if not result.converged:
             raise RuntimeError(f"no answer: {result.reason}")

@@ -35,7 +35,7 @@ def system(spec: str) -> tuple[Any, Any]:
 
 def ours(A: Any, b: Any, points: Any, case: Case, pc: str) -> dict[str, Any]:
     """Set up and solve with cpufree."""
-    given = {"coordinates": points} if pc == "amg" and points is not None else {}
+    given = {"coordinates": points} if pc != "jacobi" and points is not None else {}
     with Solver(A, pc=pc, pes=case.pes, engine="cpu_threads", **given) as solver:
         result = solver.solve(b, rtol=case.rtol)
         found = {"x": result.x, "iterations": result.iterations, "reason": str(result.reason)}
@@ -77,7 +77,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     case.facts.update(rows=A.shape[0], nnz=A.nnz)
     b = np.random.default_rng(1).standard_normal(A.shape[0])
     given = (A, b, points, case)
-    works = {pc: partial(ours, *given, pc) for pc in ("amg", "jacobi")}
+    works = {pc: partial(ours, *given, pc) for pc in ("amg", "jacobi", "auto")}
     works |= {f"pyamg {theta}": partial(pyamg, *given, theta) for theta in STRENGTHS}
     yield {name: partial(timed, A, b, work) for name, work in works.items()}
 

@@ -32,7 +32,7 @@ def worker(asked: dict[str, Any]) -> dict[str, Any]:
     alone = asked["engine"] in ("cuda_p2p", "cpu_threads")
     pes: Any = asked["pes"] if alone else "auto"
     found: dict[str, Any] = {}
-    with cpufree.Solver(A, engine=asked["engine"], pes=pes) as solver:
+    with cpufree.Solver(A, engine=asked["engine"], pes=pes, pc="jacobi") as solver:
         start["set-up"] = time.time() - asked["launched"]
         b = np.ones(solver.shape[0])
         solver.solve(b, rtol=0.0, maxiter=1)

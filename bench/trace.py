@@ -40,7 +40,7 @@ def timed(system: Any, b: Any, way: str, iterations: int) -> float:
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     A = matrix(case)
     b = np.random.default_rng(0).standard_normal(A.shape[0])
-    with Solver(A, engine=case.engine, pes=case.pes) as solver:
+    with Solver(A, engine=case.engine, pes=case.pes, pc="jacobi") as solver:
         system = solver._matrix.layout.opened()
         trace = Trace.of_core(run(system, b, "all", case.iterations)["trace"], {})
         case.facts["records"] = int(trace.tracks[:, 3].max()) / case.iterations

@@ -113,7 +113,7 @@ METHOD = Option(
     choices=("auto", "cg", "prcg", "pipecg"),
 )  # fmt: skip
 PC = Option(
-    "pc", "choice", "jacobi", "Preconditioner.",
+    "pc", "choice", "auto", "Preconditioner.",
     "preconditioner ([which when](methods.md#preconditioners))",
     choices=("auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
     noun="preconditioner pc",

@@ -54,7 +54,7 @@ def test_help_shows_the_entries() -> None:
     assert "rtol : float, default 1e-5" in done.stdout
     assert (
         'pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, '
-        'default "jacobi"' in done.stdout
+        'default "auto"' in done.stdout
     )
 
 

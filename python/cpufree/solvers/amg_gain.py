@@ -1,46 +1,159 @@
 """Whether multigrid is sooner at the answer than Jacobi's preconditioner, by counts alone.
 
-Iterations with Jacobi are those that parts of the matrix let expect (engines/expected.py), those
-with multigrid hardly depend on the system. Costs are in iterations with Jacobi, as measured on CPUs
-(docs/design/multigrid.md). No clock is read: the same input has the same answer.
+Costs are in iterations with Jacobi, as measured on CPUs (docs/design/multigrid.md). What multigrid
+needs depends on the kind of system, which the signs of the entries and the nodes tell. What Jacobi
+needs is asked in two steps: parts of the matrix let expect it (engines/expected.py), and where that
+leaves multigrid possible, some iterations on the whole system do. No clock is read: the same input
+has the same answer.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from cpufree.engines.expected import by_parts
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.solvers.forecast import Workload
-from cpufree.text import number
+from cpufree.text import counted, number
 
+Doubles = npt.NDArray[np.float64]
 ENGINES = ("cpu_threads", "cpu_processes")
 """Those whose costs are known here."""
-SETUP, OF_NODES = 450.0, 300.0
-"""Of the set-up of multigrid; where nodes have several unknowns."""
-CYCLE = 10.0
-"""Of an iteration with multigrid."""
-ITERATIONS = 15.0
-"""With multigrid, to a residual of 1e-8."""
-SURE = 1.7
-"""So many times more iterations than that have to be expected: parts of grids, where multigrid is
-good, let expect 1.3 to 3.4 times as many as there are."""
 LEAST_ROWS = 2000
 """Below, solves take less time than questions."""
+TRIAL = 50
+"""Iterations on the whole system that tell how many it needs: 0.4 to 1.6 times as many as it took,
+of 13 of the 14 systems of the suites amg12-small and paper18-small on which multigrid was possible
+(of the last one, which multigrid solves sooner, 7 times)."""
+MOST_POSITIVE = 0.05
+"""Of the sum of the sizes of entries beside the diagonal: with more, and without nodes, multigrid
+took 40 to 615 iterations on eight systems, with less, 5 to 32 on 15."""
+SAMPLED, CHUNKS = 4096, 16
+"""Rows whose entries are looked at, and in how many places they lie."""
+SMALL = 1e5
+"""Nonzeros below which the set-up takes more of the cheaper iterations."""
+SMALLEST = 1e-16
+"""Tolerance that is expected to be reached at most."""
+USUAL_DIGITS = 8
+"""Of the residual, for which iterations are known."""
 
 
-def amg_is_sooner(A: CsrMatrix, workload: Workload, engine: str, modes: int) -> tuple[bool, str]:
-    """Return whether multigrid is expected to be sooner for all solves, and why.
+@dataclass(frozen=True)
+class Cost:
+    """Of multigrid for a kind of system, in iterations with Jacobi."""
 
-    `modes`: how many vectors its levels represent.
+    setup: float
+    """Of a large system."""
+    cycle: float
+    """Of an iteration."""
+    iterations: float
+    """To a residual of 1e-8."""
+
+    def of(self, A: CsrMatrix, workload: Workload) -> float:
+        """Return that of the set-up and all solves of A."""
+        digits = max(1.0, -math.log10(min(max(workload.rtol, SMALLEST), 1.0)))
+        cycles = self.iterations * digits / USUAL_DIGITS * workload.solves
+        return self.setup * (1.0 + SMALL / max(1, A.nnz)) + self.cycle * cycles
+
+
+SCALAR = Cost(420.0, 7.0, 20.0)
+"""Of systems with an unknown a node and off-diagonal entries of one sign: 5 to 32 iterations."""
+OF_NODES = Cost(160.0, 5.5, 60.0)
+"""Where nodes have several unknowns: 13 to 91 iterations."""
+
+
+@dataclass(frozen=True)
+class MultigridGain:
+    """What multigrid takes for all solves of a system, and what Jacobi is expected to take."""
+
+    cost: float = math.inf
+    """In iterations with Jacobi."""
+    expected: float = 0.0
+    """Iterations with Jacobi, by parts of the matrix."""
+    workload: Workload = field(default_factory=Workload)
+    why: str = ""
+    worth_looking_for_nodes: bool = False
+    """Whether multigrid could be sooner if nodes had several unknowns."""
+
+    @classmethod
+    def of(cls, A: CsrMatrix, workload: Workload, engine: str, unknowns: int) -> MultigridGain:
+        """Return what parts of A let expect; `unknowns`: of a node, as far as it is known."""
+        if engine not in ENGINES:
+            return cls(why=f"what multigrid gains is not known on {engine}")
+        if A.shape[0] < LEAST_ROWS:
+            return cls(why=f"multigrid does not pay below {number(LEAST_ROWS)} rows")
+        expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
+        told = f"{expected.told} with jacobi are expected ({expected.why})"
+        if unknowns == 1 and positive_part(A) > MOST_POSITIVE:
+            nodes = A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0
+            worth = nodes and expected.total > OF_NODES.of(A, workload)
+            slow = "amg is slow where entries beside the diagonal have both signs"
+            return cls(why=f"{told}, and {slow}", worth_looking_for_nodes=worth)
+        cost = (SCALAR if unknowns == 1 else OF_NODES).of(A, workload)
+        return cls(cost, expected.total, workload, f"{told}, and amg pays from {_whole(cost)} on")
+
+    @property
+    def possible(self) -> bool:
+        """Whether some iterations should tell."""
+        return self.expected > self.cost
+
+    def by_trial(self, history: Doubles) -> tuple[bool, str]:
+        """Return whether multigrid is expected to be sooner for all solves, and why.
+
+        `history`: norms of the residual of a solve with Jacobi, from that of its first guess on.
+        """
+        each = needed(history, self.workload.rtol)
+        if self.workload.maxiter is not None:
+            each = min(each, float(self.workload.maxiter))
+        sooner = each * self.workload.solves > self.cost
+        solves = "" if self.workload.solves == 1 else f"{number(self.workload.solves)} × "
+        its = "more than can be counted" if math.isinf(each) else counted(round(each), "iteration")
+        first = counted(len(history) - 1, "iteration")
+        return sooner, (
+            f"{'amg' if sooner else 'jacobi'}: {solves}{its} with jacobi are expected "
+            f"(by the first {first}), and amg pays from {_whole(self.cost)} on"
+        )
+
+
+def positive_part(A: CsrMatrix) -> float:
+    """Return the part of the entries beside the diagonal that is positive, by size over diagonals.
+
+    Of rows in some places: the same ones for matrices of one size.
     """
-    if engine not in ENGINES:
-        return False, f"jacobi: what multigrid gains is not known on {engine}"
-    if A.shape[0] < LEAST_ROWS:
-        return False, f"jacobi: multigrid does not pay below {number(LEAST_ROWS)} rows"
-    expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
-    cost = SURE * ((SETUP if modes == 1 else OF_NODES) + CYCLE * ITERATIONS * workload.solves)
-    pays = expected.total > cost
-    return pays, (
-        f"{'amg' if pays else 'jacobi'}: {expected.told} with jacobi are expected "
-        f"({expected.why}), "
-        f"and amg pays from {number(round(cost))} on"
-    )
+    n = A.shape[0]
+    each = min(n, SAMPLED) // CHUNKS or 1
+    positive = total = 0.0
+    for first in np.linspace(0, max(0, n - each), CHUNKS).astype(np.int64):
+        starts = A.indptr[first : min(n, first + each) + 1]
+        own = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        values = A.data[starts[0] : starts[-1]].astype(np.float64)
+        beside = A.indices[starts[0] : starts[-1]] != first + own
+        diagonal = np.zeros(starts.size - 1)
+        diagonal[own[~beside]] = np.abs(values[~beside])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.nan_to_num(values[beside] / diagonal[own[beside]], posinf=0.0, neginf=0.0)
+        positive += float(shares[shares > 0.0].sum())
+        total += float(np.abs(shares).sum())
+    return positive / total if total else 0.0
+
+
+def needed(history: Doubles, rtol: float) -> float:
+    """Return how many iterations reach a tolerance, by the speed of the second half of some."""
+    best = np.minimum.accumulate(np.asarray(history, np.float64))
+    last, half = len(best) - 1, (len(best) - 1) // 2
+    target = best[0] * max(rtol, SMALLEST)
+    if not best[0] or best[last] <= target:
+        return float(last)
+    if last == half or best[last] <= 0.0 or not best[last] < best[half]:
+        return math.inf
+    speed = math.log(best[half] / best[last]) / (last - half)
+    return last + math.log(best[last] / target) / speed
+
+
+def _whole(value: float) -> Any:
+    return number(round(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cpufree import options as schema
@@ -11,7 +11,7 @@ from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.solvers.amg_gain import amg_is_sooner
+from cpufree.solvers.amg_gain import MultigridGain
 from cpufree.solvers.forecast import Workload
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
@@ -31,7 +31,7 @@ class PreconditionerChoice:
         InvalidInputError: a name that is not known, or a number out of range.
     """
 
-    pc: str | Levels = "jacobi"
+    pc: str | Levels = "auto"
     level: int = 1
     block: int | str = "auto"
     modes: ModesGiven = field(default_factory=ModesGiven)
@@ -70,13 +70,16 @@ class PreconditionerChoice:
         tuning = {"pc": self.name, "pc_level": int(self.level), "pc_block": block}
         return {**tuning, "modes": self.modes} if self.name == "amg" else tuning
 
-    def of_solve(self, pc: str | Levels | None, plan: Mapping[str, Any]) -> str:
+    def of_solve(
+        self, pc: str | Levels | None, plan: Mapping[str, Any], method: str, columns: str
+    ) -> str:
         """Return the preconditioner of a solve, which may be another one that needs no set-up.
 
-        `plan`: of the layout, which tells what auto has been.
+        `plan`: of the layout, which tells what auto has been. `method` and `columns`: of the call.
         """
         if pc is None or pc is self.pc:
             pc = self.name
+        pc = within_call(pc, method, columns)
         if isinstance(pc, Levels):
             raise InvalidInputError(
                 "levels of multigrid are set up along with the matrix: give them there, as in "
@@ -95,10 +98,18 @@ class PreconditionerChoice:
         return pc
 
 
+def within_call(pc: str | Levels, method: str, columns: str) -> str | Levels:
+    """Return jacobi for auto where a call asks for what amg is not for, else what is given."""
+    possible = method in ("auto", "cg") and columns != "together"
+    return pc if possible or pc != "auto" else "jacobi"
+
+
 def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to be set up in a form that processes can compare."""
+    """Return what is to be set up in a form that processes can compare, by the names of options."""
     told = {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
-    return {k: repr(v) if isinstance(v, Workload) else v for k, v in told.items()}
+    workload: Any = told.pop("workload", None)
+    options = {} if workload is None else asdict(workload)
+    return {"preconditioner": told, **{f"option {name}": v for name, v in options.items()}}
 
 
 def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,30 +120,49 @@ def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def set_up_of(
+def gain_of(
     tuning: Mapping[str, Any], A: CsrMatrix, engine: str
+) -> tuple[MultigridGain, Modes | None]:
+    """Return what multigrid would gain where auto is asked for, and what its levels represent.
+
+    Raises:
+        VectorError: modes that are given cannot be used, though they may not be needed.
+    """
+    workload = tuning["workload"]
+    modes = None if tuning["modes"].nothing else tuning["modes"].of(A)
+    gain = MultigridGain.of(A, workload, engine, _unknowns(modes))
+    if modes is None and gain.worth_looking_for_nodes:
+        modes = tuning["modes"].of(A)
+        gain = MultigridGain.of(A, workload, engine, _unknowns(modes))
+    if gain.possible and (lacking := lacking_room(A.nnz)):
+        gain = MultigridGain(why=lacking)
+    return gain, modes
+
+
+def _unknowns(modes: Modes | None) -> int:
+    return 1 if modes is None else modes.vectors.shape[1]
+
+
+def set_up_of(
+    tuning: Mapping[str, Any], A: CsrMatrix, modes: Modes | None = None
 ) -> tuple[dict[str, Any], Modes | None, list[str]]:
-    """Return what the core is to set up of A, what its levels represent, and why."""
+    """Return what the core is to set up of A, what its levels represent, and why.
+
+    `modes`: where they are known.
+    """
     made = without_multigrid(tuning)
-    why = []
-    if "modes" in tuning and (levels := tuning["modes"].levels) is not None:
+    if made.get("pc") != "amg":
+        return made, None, []
+    if (levels := tuning["modes"].levels) is not None:
         made["prolongators"] = levels.for_core(A.shape[0])
         return made, None, ["amg has the prolongators that are given"]
-    modes = tuning["modes"].of(A) if "modes" in tuning else None
-    if tuning.get("pc") == "auto":
-        count = 1 if modes is None else modes.vectors.shape[1]
-        multigrid, reason = amg_is_sooner(A, tuning["workload"], engine, count)
-        why.append(reason)
-        if multigrid:
-            made["pc"] = "amg"
-    if made.get("pc") != "amg":
-        return made, None, why
-    if modes is not None:
-        why.append(f"amg represents {modes.why}")
-        made["near_nullspace"] = modes.vectors
-        if modes.node is not None:
-            made["node"] = modes.node
-    return made, modes, why
+    modes = modes or tuning["modes"].of(A)
+    if modes is None:
+        return made, None, []
+    made["near_nullspace"] = modes.vectors
+    if modes.node is not None:
+        made["node"] = modes.node
+    return made, modes, [f"amg represents {modes.why}"]
 
 
 HIERARCHY_BYTES = 120.0
@@ -142,15 +172,20 @@ up to 4 PEs took 85 to 121."""
 
 def require_room(tuning: Mapping[str, Any], nonzeros: int) -> None:
     """Raise OutOfMemoryError where what is to be set up with the matrix has no room on the host."""
-    if tuning.get("pc") != "amg":
-        return
+    if tuning.get("pc") == "amg" and (lacking := lacking_room(nonzeros)):
+        raise OutOfMemoryError(f"{lacking}: use another preconditioner, such as pc='jacobi'")
+
+
+def lacking_room(nonzeros: int) -> str:
+    """Return what is said where levels of a matrix have no room on the host, else nothing."""
     total, free = memory_limits(read_text("/proc/meminfo"), read_text("/sys/fs/cgroup/memory.max"))
     need = HIERARCHY_BYTES * nonzeros
     if total and need > free:
-        raise OutOfMemoryError(
+        return (
             f"the levels of multigrid take some {need / 1e9:.3g} GB while they are set up, and "
-            f"{free / 1e9:.3g} GB are free: use another preconditioner, such as pc='jacobi'"
+            f"{free / 1e9:.3g} GB are free"
         )
+    return ""
 
 
 def factor_facts(plan: Mapping[str, Any]) -> list[str]:

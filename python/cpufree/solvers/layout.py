@@ -23,7 +23,15 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.factors import factor_facts, factor_warnings, require_room, set_up_of
+from cpufree.solvers.amg_gain import TRIAL
+from cpufree.solvers.factors import (
+    factor_facts,
+    factor_warnings,
+    gain_of,
+    require_room,
+    set_up_of,
+    without_multigrid,
+)
 from cpufree.solvers.near_nullspace import Modes
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
@@ -129,30 +137,71 @@ def lay_out(
         The layout; with `inspect`, perhaps one that says why it was refused.
     """
     matrix = prepared.matrix
-    tuning, modes, said = set_up_of(placement.tuning, matrix, placement.engine)
-    if inspect:
-        tuning["inspect"] = True
-    require_room(tuning, matrix.nnz)
     room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
     with nvshmem.starting(placement, room):
         if not isinstance(sharing, Sharing):
             sharing = sharing()
             laps.lap("partition")
-        sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
-        system = load_for(placement.engine).System(
-            matrix.indptr,
-            matrix.indices,
-            matrix.data,
-            sharing.part,
-            sharing.order,
-            placement.pes,
-            placement.blocks,
-            placement.engine,
-            placement.own_devices,
-            tuning,
-            placement.team,
-        )
+        if placement.tuning.get("pc") == "auto":
+            system, sharing = _chosen_system(matrix, placement, sharing, inspect)
+        else:
+            system, sharing = _system(matrix, placement, sharing, placement.tuning, inspect)
     return layout_of(system, placement, sharing, prepared.warnings, laps)
+
+
+def _system(
+    A: CsrMatrix,
+    placement: Placement,
+    sharing: Sharing,
+    asked: Mapping[str, Any],
+    inspect: bool = False,
+    modes: Modes | None = None,
+) -> tuple[System, Sharing]:
+    """Set a matrix up with a preconditioner; return how rows are shared, too.
+
+    Args:
+        A: the matrix. placement, sharing, inspect: as for `lay_out`.
+        asked: what is to be set up; no automatic preconditioner.
+        modes: that levels represent, where they are known.
+    """
+    tuning, modes, said = set_up_of(asked, A, modes)
+    if inspect:
+        tuning["inspect"] = True
+    require_room(tuning, A.nnz)
+    sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
+    where = placement.pes, placement.blocks, placement.engine, placement.own_devices
+    given = A.indptr, A.indices, A.data, sharing.part, sharing.order
+    system = load_for(placement.engine).System(*given, *where, tuning, placement.team)
+    return system, sharing
+
+
+def _chosen_system(
+    A: CsrMatrix, placement: Placement, sharing: Sharing, inspect: bool
+) -> tuple[System, Sharing]:
+    """Set a matrix up with Jacobi or multigrid, whichever is expected to be sooner."""
+    asked = placement.tuning
+    gain, modes = gain_of(asked, A, placement.engine)
+    system, shared = _system(A, placement, sharing, without_multigrid(asked), inspect)
+    if not gain.possible:
+        return system, replace(shared, why=[*shared.why, f"jacobi: {gain.why}"])
+    sooner, reason = gain.by_trial(_trial(system, A, placement.team))
+    if not sooner:
+        return system, replace(shared, why=[*shared.why, reason])
+    del system  # there may not be memory for both
+    told = replace(sharing, why=[*sharing.why, reason])
+    return _system(A, placement, told, {**asked, "pc": "amg"}, modes=modes)
+
+
+def _trial(system: System, A: CsrMatrix, team: Team | None) -> npt.NDArray[np.float64]:
+    """Return the residuals of the first iterations with Jacobi, for a right-hand side of noise."""
+    b = np.random.default_rng(0).standard_normal(A.shape[0]).astype(A.dtype)
+    options = {
+        **{"method": "prcg", "pc": "jacobi", "rtol": 0.0, "atol": 0.0, "maxiter": TRIAL},
+        **{"time_limit": 0.0, "wait_limit": 60.0, "replace_every": 0, "chebyshev_degree": 1},
+        **({} if team is None else {"gather": False}),
+    }
+    history: npt.NDArray[np.float64] = system.solve(b, None, None, options, None)["history"]
+    return history
 
 
 def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:

@@ -19,6 +19,7 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.factors import within_call
 from cpufree.solvers.forecast import ExpectedCall, workload_of
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import ModesLike
@@ -39,7 +40,7 @@ def solve(
     atol: float = 0.0,
     maxiter: int | None = None,
     method: Method = "auto",
-    pc: Preconditioner | Levels = "jacobi",
+    pc: Preconditioner | Levels = "auto",
     pc_level: int = 1,
     pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
@@ -111,7 +112,7 @@ def solve(
         partition=partition,
         partition_cache=partition_cache,
         check=check,
-        pc=pc,
+        pc=within_call(pc, method, columns),
         pc_level=pc_level,
         pc_block=pc_block,
         nullspace=nullspace,

@@ -34,7 +34,7 @@ class SetupOptions:
     call: ExpectedCall
     partition_cache: str | os.PathLike[str] | None = None
     nullspace: NullSpaceLike = None
-    pc: str = "jacobi"
+    pc: str = "auto"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SetupContext:
         laps.lap("start")
         team = in_processes.team_for(named, asked)
         if team is not None:
-            team.agree("preconditioner", {"preconditioner": comparable(asked.tuning)})
+            team.agree("preconditioner", comparable(asked.tuning))
         laps.lap("join")
         with working(team):
             given = options.partition

@@ -276,7 +276,8 @@ def test_interrupt_keeps_the_solution_and_ends_with_130(
     monkeypatch.setattr(ProgressBar, "__call__", interrupt)
     out = tmp_path / "x.npy"
     system = "gen:poisson2d?nx=300,ny=300"
-    ended = run("solve", system, "--rtol", "0", "--maxiter", 10**7, "--out", out)
+    words = ["--rtol", "0", "--pc", "jacobi", "--maxiter", 10**7]
+    ended = run("solve", system, *words, "--out", out)
     assert ended.code == 130
     assert "INTERRUPTED" in ended.out
     assert np.isfinite(np.load(out)).all()

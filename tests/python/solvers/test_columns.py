@@ -125,7 +125,7 @@ def test_no_update_comes_between_columns() -> None:
             threads.append(threading.Thread(target=solver.update, args=(2 * chain,), daemon=True))
             threads[0].start()
 
-    result = solver.solve(rights, maxiter=2000, progress=progress)
+    result = solver.solve(rights, pc="jacobi", maxiter=2000, progress=progress)
     threads[0].join(120)
     assert not threads[0].is_alive()
     for number, column in enumerate(result.columns):

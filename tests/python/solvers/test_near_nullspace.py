@@ -123,7 +123,7 @@ def test_what_cannot_be_used_is_refused_with_the_reason(given: Any, message: str
 
 def test_other_preconditioners_refuse_it() -> None:
     with pytest.raises(InvalidInputError, match="are for pc='amg'"):
-        Solver(BEAM, coordinates=POINTS)
+        Solver(BEAM, coordinates=POINTS, pc="jacobi")
 
 
 def test_scalar_systems_may_have_a_near_null_space() -> None:

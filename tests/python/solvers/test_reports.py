@@ -153,7 +153,7 @@ def test_progress_true_shows_a_bar_that_follows_a_solve(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(solving, "ProgressBar", Recorded)
     chain, b = cpufree.generate.poisson1d(100_000), np.ones(100_000)
-    result = solve(chain, b, maxiter=2000, progress=True, engine="cpu_threads")
+    result = solve(chain, b, pc="jacobi", maxiter=2000, progress=True, engine="cpu_threads")
     assert result.iterations == 2000  # a bar does not end a solve
     assert Recorded.calls
     assert all(0 <= iteration <= 2000 and norm > 0 for iteration, norm in Recorded.calls)

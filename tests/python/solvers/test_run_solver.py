@@ -199,7 +199,7 @@ def test_the_best_x_so_far_is_returned_at_maxiter(poisson: sp.csr_array) -> None
 
 def test_time_limit_ends_a_long_solve_in_time() -> None:
     n = 200_000
-    result = solve(chain(n), first_unit_vector(n), rtol=1e-12, time_limit=0.2)
+    result = solve(chain(n), first_unit_vector(n), rtol=1e-12, pc="jacobi", time_limit=0.2)
     assert result.reason is Reason.TIME_LIMIT
     assert 0.2 <= result.timings["kernel"] < 2.0
     assert result.iterations > 0
