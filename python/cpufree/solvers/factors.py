@@ -11,7 +11,7 @@ from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.solvers.amg_gain import amg_is_sooner
+from cpufree.solvers.amg_gain import Trial, gain_of_amg
 from cpufree.solvers.forecast import Workload
 from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
@@ -70,6 +70,10 @@ class PreconditionerChoice:
         tuning = {"pc": self.name, "pc_level": int(self.level), "pc_block": block}
         return {**tuning, "modes": self.modes} if self.name == "amg" else tuning
 
+    def left_open(self, pc: str | Levels | None) -> bool:
+        """Return whether that of a solve is one that the project is to choose."""
+        return self.name == "auto" and (pc is None or pc == "auto")
+
     def of_solve(self, pc: str | Levels | None, plan: Mapping[str, Any]) -> str:
         """Return the preconditioner of a solve, which may be another one that needs no set-up.
 
@@ -109,30 +113,52 @@ def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+@dataclass
+class SetUp:
+    """What the core is to set up, what levels of multigrid represent, and why."""
+
+    tuning: dict[str, Any]
+    modes: Modes | None = None
+    why: list[str] = field(default_factory=list)
+    trial: Trial | None = None
+    """After which it is decided whether there are to be levels."""
+
+
 def set_up_of(
-    tuning: Mapping[str, Any], A: CsrMatrix, engine: str
-) -> tuple[dict[str, Any], Modes | None, list[str]]:
-    """Return what the core is to set up of A, what its levels represent, and why."""
-    made = without_multigrid(tuning)
-    why = []
+    tuning: Mapping[str, Any], A: CsrMatrix, engine: str, gpu: str = "", tries: bool = True
+) -> SetUp:
+    """Return what is to be set up of A on an engine, on GPUs of this name.
+
+    `tries`: a first solve may tell which preconditioner is sooner.
+    """
+    found = SetUp(without_multigrid(tuning))
+    made, why = found.tuning, found.why
     if "modes" in tuning and (levels := tuning["modes"].levels) is not None:
         made["prolongators"] = levels.for_core(A.shape[0])
-        return made, None, ["amg has the prolongators that are given"]
+        why.append("amg has the prolongators that are given")
+        return found
     modes = tuning["modes"].of(A) if "modes" in tuning else None
     if tuning.get("pc") == "auto":
         count = 1 if modes is None else modes.vectors.shape[1]
-        multigrid, reason = amg_is_sooner(A, tuning["workload"], engine, count)
-        why.append(reason)
-        if multigrid:
+        gain = gain_of_amg(A, tuning["workload"], engine, count, gpu, tries)
+        why.append(gain.why)
+        found.trial = gain.trial
+        if gain.multigrid:
             made["pc"] = "amg"
     if made.get("pc") != "amg":
-        return made, None, why
+        return found
+    found.modes = modes
     if modes is not None:
         why.append(f"amg represents {modes.why}")
         made["near_nullspace"] = modes.vectors
         if modes.node is not None:
             made["node"] = modes.node
-    return made, modes, why
+    return found
+
+
+def with_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the core is to set up where auto turns out to be multigrid."""
+    return {**{k: v for k, v in tuning.items() if k != "workload"}, "pc": "amg"}
 
 
 HIERARCHY_BYTES = 120.0

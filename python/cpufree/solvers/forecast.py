@@ -58,7 +58,7 @@ def with_first_solve(where: Placement, pc: str, call: ExpectedCall) -> Placement
     if not where.gpus:
         return where
     if pc == "auto":
-        pc = "jacobi"  # as amg_is_sooner says of GPUs
+        pc = "jacobi"  # with which a solve that is left open begins
     method, _ = choose_method(call.method, Solve(where.engine, pc))
     return replace(where, tuning={**where.tuning, "first_method": method, "first_pc": pc})
 

@@ -23,6 +23,7 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
+from cpufree.solvers.amg_gain import Trial
 from cpufree.solvers.factors import factor_facts, factor_warnings, require_room, set_up_of
 from cpufree.solvers.near_nullspace import Modes
 from cpufree.solvers.preparation import Prepared
@@ -54,6 +55,8 @@ class Layout:
     """Its largest entry over the smallest, where PEs are on the CPU."""
     kernels: set[tuple[str, str]] = field(default_factory=set)
     """Methods and preconditioners that have solved with it."""
+    trial: Trial | None = None
+    """Where the first solve is to tell whether there should be levels of multigrid."""
     refused: str = ""
     """Why GPUs that were asked to look have not laid the matrix out; there is no system then."""
 
@@ -129,7 +132,9 @@ def lay_out(
         The layout; with `inspect`, perhaps one that says why it was refused.
     """
     matrix = prepared.matrix
-    tuning, modes, said = set_up_of(placement.tuning, matrix, placement.engine)
+    tries = placement.team is None
+    asked = set_up_of(placement.tuning, matrix, placement.engine, placement.gpu_name, tries)
+    tuning = asked.tuning
     if inspect:
         tuning["inspect"] = True
     require_room(tuning, matrix.nnz)
@@ -138,7 +143,7 @@ def lay_out(
         if not isinstance(sharing, Sharing):
             sharing = sharing()
             laps.lap("partition")
-        sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
+        sharing = replace(sharing.with_whole_nodes(asked.modes), why=[*sharing.why, *asked.why])
         system = load_for(placement.engine).System(
             matrix.indptr,
             matrix.indices,
@@ -152,7 +157,8 @@ def lay_out(
             tuning,
             placement.team,
         )
-    return layout_of(system, placement, sharing, prepared.warnings, laps)
+    layout = layout_of(system, placement, sharing, prepared.warnings, laps)
+    return replace(layout, trial=asked.trial)
 
 
 def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
@@ -163,7 +169,8 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
     new = prepared.matrix
     if not old.opened().update(new.indptr, new.indices, new.data):
         return None
-    return layout_of(old.opened(), old.placement, old.sharing, prepared.warnings, laps)
+    layout = layout_of(old.opened(), old.placement, old.sharing, prepared.warnings, laps)
+    return replace(layout, trial=old.trial)
 
 
 def layout_of(

@@ -20,6 +20,7 @@ from cpufree.log import log_choices, log_times
 from cpufree.machine import least
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.solvers import agreement
+from cpufree.solvers.factors import with_multigrid
 from cpufree.solvers.layout import Layout, lay_out, relaid
 from cpufree.solvers.nullspace import NullSpace, singular_note
 from cpufree.solvers.preparation import Prepared, prepare_values
@@ -53,6 +54,7 @@ class MatrixOnPes:
     closed = False
     _gpu_layout: Layout | None = None
     _small: Prepared | None = None
+    _on_trial: Prepared | None = None
     _writing = False
 
     def __init__(self, A: Any, options: SetupOptions) -> None:
@@ -168,7 +170,31 @@ class MatrixOnPes:
     def free(self) -> None:
         """Free the memory of the matrix."""
         self.layout = self.layout.freed()
-        self._gpu_layout = self._small = None
+        self._gpu_layout = self._small = self._on_trial = None
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether the next solve is to tell which preconditioner is sooner."""
+        return self._on_trial is not None
+
+    def end_trial(self) -> None:
+        """Stay with the layout that there is."""
+        self._on_trial = None
+        self.layout = replace(self.layout, trial=None)
+
+    def take_multigrid(self) -> None:
+        """Set multigrid up, after a trial. Raises OutOfMemoryError, with all as it was."""
+        laps = Laps()
+        prepared, old = self._on_trial, self.layout
+        assert prepared is not None, "there is no trial"
+        placement = replace(old.placement, tuning=with_multigrid(old.placement.tuning))
+        layout = lay_out(prepared, placement, old.sharing, laps)
+        self.layout, self._on_trial, self._gpu_layout = layout, None, None
+        if self.closed:
+            self.free()
+        for name, seconds in {"setup": laps.total(), **laps.named("setup")}.items():
+            self.setup_timings[name] = self.setup_timings.get(name, 0.0) + seconds
+        self._tell("set up with multigrid", layout)
 
     def summary(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the title and the rows of a Solver's report."""
@@ -222,6 +248,7 @@ class MatrixOnPes:
             and load_core().cuda_built()
         )
         self._small = prepared.copy() if small and prepared is not None else None
+        self._on_trial = self._kept_for_trial(layout, prepared)
         self.exponent = 0 if prepared is None else prepared.exponent
         self._gpu_layout = None
         self.layout = layout
@@ -229,6 +256,15 @@ class MatrixOnPes:
         if self.closed:  # by another thread, meanwhile
             self.free()
         self.setup_timings = {"setup": laps.total(), **laps.named("setup")}
+
+    def _kept_for_trial(self, layout: Layout, prepared: Prepared | None) -> Prepared | None:
+        """Return the matrix until the first solve tells whether multigrid is sooner.
+
+        It is copied where the caller may change it until then.
+        """
+        if layout.trial is None or prepared is None:
+            return None
+        return prepared if self._context.options.call.right is not None else prepared.copy()
 
     def count_iterations(self, pc: str, iterations: int, rtol: float) -> None:
         """Take note of a solve that has reached its tolerance."""

@@ -366,11 +366,12 @@ class Solver:
                 count,
                 choices.one_of("columns", columns, column_groups.COLUMNS),
                 solving.trace_of(trace, count),
+                self._pc.left_open(pc),
             )
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:
-                return solving.solve_one(matrix, b, prepared, call).of_rhs(rhs)
+                return solving.solve_first(matrix, b, prepared, call).of_rhs(rhs)
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""

@@ -29,6 +29,7 @@ from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
+from cpufree.solvers.trial import is_over, joined, takes_multigrid
 from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
 from cpufree.text import counted
 from cpufree.trace import asked
@@ -48,6 +49,8 @@ class Call:
     """How several columns are solved, see column_groups."""
     trace: TraceGiven = None
     """Whether the solve is traced, and where to."""
+    auto: bool = False
+    """The preconditioner is left open."""
 
     def judging(self) -> Call:
         """Return a call that does no iteration, but tells of the guess."""
@@ -74,6 +77,28 @@ def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[s
     if options["maxiter"] is None:
         options["maxiter"] = 10 * rows
     return options
+
+
+def solve_first(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
+    """Return the Result of a solve of one right-hand side; no other call uses the matrix.
+
+    With pc="auto" it may be the one that tells whether to go on with multigrid.
+    """
+    trial, most = matrix.layout.trial, int(call.options["maxiter"])
+    if trial is None or not matrix.on_trial or not call.auto or call.trace:
+        return solve_one(matrix, b, vectors, call)
+
+    def with_options(**changed: Any) -> Call:
+        return dataclasses.replace(call, options={**call.options, **changed})
+
+    begun = solve_one(matrix, b, vectors, with_options(maxiter=min(most, trial.iterations)))
+    if is_over(begun, most):
+        return begun
+    why = takes_multigrid(matrix, begun)
+    pc = "amg" if matrix.layout.plan.get("levels") else "jacobi"
+    logger.info("solve: %s", why)
+    rest = with_options(pc=pc, maxiter=most - begun.iterations)
+    return joined(begun, solve_one(matrix, b, prepare_vectors(matrix, b, begun.x), rest), why)
 
 
 def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
