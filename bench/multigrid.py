@@ -1,14 +1,17 @@
-"""Multigrid on CPUs: set-up and solve to a tolerance, beside Jacobi and PyAMG.
+"""Multigrid: set-up and solve to a tolerance, beside Jacobi, pc="auto" and other libraries.
 
-The suite amg12-small: at most 300 000 rows, a random right-hand side. PyAMG's smoothed aggregation
-gets the same near-null space and tolerance; the better of its two settings of strength counts.
-Where PyAMG is not installed, its contenders fail with that reason.
+On CPUs the suite amg12-small, at most 300 000 rows, on GPUs amg12; a random right-hand side.
+Rivals: PyAMG's smoothed aggregation, with the same near-null space, the better of two settings of
+strength; PETSc's GAMG and hypre, on one core, with the same coordinates; on a GPU AmgX, from arrays
+of the host. What is not installed fails with that reason.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,12 @@ from cpufree.generate import generate, parse_spec, suite, with_coordinates
 from cpufree.matrix.load import as_csr
 from cpufree.solvers.near_nullspace import ModesGiven
 
-SYSTEMS = {e.name.removesuffix("-small"): e.spec for e in suite("amg12-small")}
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+import petsc_multigrid
+from amgx_library import CONFIGURATIONS, Amgx
+
+LARGE = {e.name: e.spec for e in suite("amg12")}
+SMALL = {e.name.removesuffix("-small"): e.spec for e in suite("amg12-small")}
 STRENGTHS = (0.0, 0.08)  # of PyAMG's symmetric measure
 
 
@@ -36,9 +44,10 @@ def system(spec: str) -> tuple[Any, Any]:
 def ours(A: Any, b: Any, points: Any, case: Case, pc: str) -> dict[str, Any]:
     """Set up and solve with cpufree."""
     given = {"coordinates": points} if pc != "jacobi" and points is not None else {}
-    with Solver(A, pc=pc, pes=case.pes, engine="cpu_threads", **given) as solver:
+    with Solver(A, pc=pc, pes=case.pes, engine=case.engine, **given) as solver:
         result = solver.solve(b, rtol=case.rtol)
         found = {"x": result.x, "iterations": result.iterations, "reason": str(result.reason)}
+        found["pc"] = result.pc
         return {**found, "setup_seconds": solver.setup_seconds}
 
 
@@ -62,6 +71,22 @@ def pyamg(A: Any, b: Any, points: Any, case: Case, theta: float) -> dict[str, An
     return {"x": x, "iterations": len(residuals) - 1, "reason": reason, "setup_seconds": setup}
 
 
+@cache
+def library() -> Amgx:
+    """Return AmgX, started once."""
+    return Amgx()
+
+
+def amgx(A: Any, b: Any, case: Case, configuration: str) -> dict[str, Any]:
+    """Solve with AmgX on a GPU; its own seconds: upload, set-up and solve."""
+    return library().solve(A, b, CONFIGURATIONS[configuration], case.rtol)
+
+
+def petsc(A: Any, b: Any, points: Any, case: Case, name: str) -> dict[str, Any]:
+    """Set up and solve with PETSc's conjugate gradients."""
+    return petsc_multigrid.solve(A, b, name, case.rtol, points)
+
+
 def timed(A: Any, b: Any, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return what a contender has found, its residual, and its seconds and those of processors."""
     wall, processors = time.perf_counter(), time.process_time()
@@ -69,7 +94,7 @@ def timed(A: Any, b: Any, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     spent = {"seconds": time.perf_counter() - wall}
     spent["processor_seconds"] = time.process_time() - processors
     x = found.pop("x")
-    return {**found, **spent, "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))}
+    return {**spent, **found, "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))}
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -79,13 +104,17 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     given = (A, b, points, case)
     works = {pc: partial(ours, *given, pc) for pc in ("amg", "jacobi", "auto")}
     works |= {f"pyamg {theta}": partial(pyamg, *given, theta) for theta in STRENGTHS}
+    works |= {name: partial(petsc, *given, name) for name in petsc_multigrid.PRECONDITIONERS}
+    if case.engine == "cuda_p2p":
+        works |= {f"amgx {name}": partial(amgx, A, b, case, name) for name in CONFIGURATIONS}
     yield {name: partial(timed, A, b, work) for name, work in works.items()}
 
 
 BENCH = Bench(
     name="multigrid",
     set_up=set_up,
-    axes={"matrix": SYSTEMS, "pes": (1,), "rtol": (1e-8,)},
+    axes={"matrix": LARGE, "pes": (1,), "rtol": (1e-8,), "engine": ("cuda_p2p",)},
+    cpu={"matrix": SMALL, "engine": ("cpu_threads",)},
     quick={"matrix": {"poisson2d": "poisson2d?nx=60,ny=60", "beam": "geomodel_hex?ex=3,ey=3,ez=9"}},
     ours="amg",
     unit="s",

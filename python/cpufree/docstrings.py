@@ -123,8 +123,8 @@ MEANINGS = {
         ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), one cycle of algebraic
         multigrid ("amg", with the method cg), or none; levels of multigrid that were made elsewhere
         (`cpufree.amg.from_levels`); "auto" takes amg where that is
-        expected to be sooner than jacobi, on CPUs, and says why in `Result.why`. Block_jacobi, fsai
-        and amg are computed when the matrix is set up.""",
+        expected to be sooner than jacobi, and says why in `Result.why`. Block_jacobi, fsai and amg
+        are computed when the matrix is set up.""",
     "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
         A², without what is small (2): fewer iterations, each of which costs more.""",
     "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the

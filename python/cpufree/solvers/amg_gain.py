@@ -1,8 +1,8 @@
 """Whether multigrid is sooner at the answer than Jacobi's preconditioner, by counts alone.
 
-Costs are in iterations with Jacobi, as measured on CPUs (docs/design/multigrid.md). What multigrid
-needs depends on the kind of system, which the signs of the entries and the nodes tell. What Jacobi
-needs is asked in two steps: parts of the matrix let expect it (engines/expected.py), and where that
+Costs are in iterations with Jacobi, from the machine's numbers (`amg.`). What multigrid needs
+depends on the kind of system, which the signs of the entries and the nodes tell. What Jacobi needs
+is asked in two steps: parts of the matrix let expect it (engines/expected.py), and where that
 leaves multigrid possible, some iterations on the whole system do. No clock is read: the same input
 has the same answer.
 """
@@ -17,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.engines.expected import by_parts
+from cpufree.engines.placement import Placement
+from cpufree.machine import Machine, of_gpu
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.solvers.forecast import Workload
 from cpufree.text import counted, number
 
 Doubles = npt.NDArray[np.float64]
-ENGINES = ("cpu_threads", "cpu_processes")
-"""Those whose costs are known here."""
+ENGINES = ("cpu_threads", "cpu_processes", "cuda_p2p")
+"""Those whose costs are known."""
 LEAST_ROWS = 2000
 """Below, solves take less time than questions."""
 TRIAL = 50
@@ -35,8 +37,6 @@ MOST_POSITIVE = 0.05
 took 40 to 615 iterations on eight systems, with less, 5 to 32 on 15."""
 SAMPLED, CHUNKS = 4096, 16
 """Rows whose entries are looked at, and in how many places they lie."""
-SMALL = 1e5
-"""Nonzeros below which the set-up takes more of the cheaper iterations."""
 SMALLEST = 1e-16
 """Tolerance that is expected to be reached at most."""
 USUAL_DIGITS = 8
@@ -54,17 +54,30 @@ class Cost:
     iterations: float
     """To a residual of 1e-8."""
 
-    def of(self, A: CsrMatrix, workload: Workload) -> float:
-        """Return that of the set-up and all solves of A."""
+    @classmethod
+    def on(cls, engine: str, nonzeros: int, unknowns: int, gpu: str = "") -> Cost:
+        """Return the cost of a system on an engine; `gpu`: the name of its GPUs."""
+        known = of_gpu(gpu)
+        iterations = known.at("amg.iterations", "1", unknowns)
+        if engine == "cuda_p2p":
+            one = _seconds(known, "iteration", nonzeros)
+            setup, cycle = (_seconds(known, what, nonzeros) / one for what in ("setup", "cycle"))
+            return cls(setup, cycle, iterations)
+        small = 1.0 + known.number("amg.cpu_small", "1") / max(1, nonzeros)
+        setup = known.at("amg.cpu_setup", "1", unknowns) * small
+        return cls(setup, known.at("amg.cpu_cycle", "1", unknowns), iterations)
+
+    def of(self, workload: Workload) -> float:
+        """Return that of the set-up and all solves."""
         digits = max(1.0, -math.log10(min(max(workload.rtol, SMALLEST), 1.0)))
         cycles = self.iterations * digits / USUAL_DIGITS * workload.solves
-        return self.setup * (1.0 + SMALL / max(1, A.nnz)) + self.cycle * cycles
+        return self.setup + self.cycle * cycles
 
 
-SCALAR = Cost(420.0, 7.0, 20.0)
-"""Of systems with an unknown a node and off-diagonal entries of one sign: 5 to 32 iterations."""
-OF_NODES = Cost(160.0, 5.5, 60.0)
-"""Where nodes have several unknowns: 13 to 91 iterations."""
+def _seconds(known: Machine, what: str, nonzeros: int) -> float:
+    """Return seconds on a GPU, of which each nonzero takes some."""
+    each = known.number(f"amg.gpu_{what}_nonzero", "s")
+    return known.number(f"amg.gpu_{what}", "s") + each * nonzeros
 
 
 @dataclass(frozen=True)
@@ -81,20 +94,26 @@ class MultigridGain:
     """Whether multigrid could be sooner if nodes had several unknowns."""
 
     @classmethod
-    def of(cls, A: CsrMatrix, workload: Workload, engine: str, unknowns: int) -> MultigridGain:
-        """Return what parts of A let expect; `unknowns`: of a node, as far as it is known."""
+    def of(
+        cls, A: CsrMatrix, workload: Workload, where: Placement, unknowns: int = 1
+    ) -> MultigridGain:
+        """Return what parts of A let expect. `unknowns`: of a node, as far as it is known."""
+        engine, gpu = where.engine, where.gpu_name
         if engine not in ENGINES:
             return cls(why=f"what multigrid gains is not known on {engine}")
         if A.shape[0] < LEAST_ROWS:
             return cls(why=f"multigrid does not pay below {number(LEAST_ROWS)} rows")
+        if engine == "cuda_p2p" and (unknowns > 1 or where.pes > 1):
+            what = "several unknowns a node" if unknowns > 1 else "several GPUs"
+            return cls(why=f"the host makes the levels for {what}, which takes long")
         expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
         told = f"{expected.told} with jacobi are expected ({expected.why})"
         if unknowns == 1 and positive_part(A) > MOST_POSITIVE:
-            nodes = A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0
-            worth = nodes and expected.total > OF_NODES.of(A, workload)
+            nodes = engine != "cuda_p2p" and (A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0)
+            worth = nodes and expected.total > Cost.on(engine, A.nnz, 3, gpu).of(workload)
             slow = "amg is slow where entries beside the diagonal have both signs"
             return cls(why=f"{told}, and {slow}", worth_looking_for_nodes=worth)
-        cost = (SCALAR if unknowns == 1 else OF_NODES).of(A, workload)
+        cost = Cost.on(engine, A.nnz, unknowns, gpu).of(workload)
         return cls(cost, expected.total, workload, f"{told}, and amg pays from {_whole(cost)} on")
 
     @property

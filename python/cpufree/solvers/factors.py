@@ -8,6 +8,7 @@ from typing import Any
 
 from cpufree import options as schema
 from cpufree.engines import choices
+from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
@@ -121,7 +122,7 @@ def without_multigrid(tuning: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gain_of(
-    tuning: Mapping[str, Any], A: CsrMatrix, engine: str
+    tuning: Mapping[str, Any], A: CsrMatrix, where: Placement
 ) -> tuple[MultigridGain, Modes | None]:
     """Return what multigrid would gain where auto is asked for, and what its levels represent.
 
@@ -130,10 +131,10 @@ def gain_of(
     """
     workload = tuning["workload"]
     modes = None if tuning["modes"].nothing else tuning["modes"].of(A)
-    gain = MultigridGain.of(A, workload, engine, _unknowns(modes))
+    gain = MultigridGain.of(A, workload, where, _unknowns(modes))
     if modes is None and gain.worth_looking_for_nodes:
         modes = tuning["modes"].of(A)
-        gain = MultigridGain.of(A, workload, engine, _unknowns(modes))
+        gain = MultigridGain.of(A, workload, where, _unknowns(modes))
     if gain.possible and (lacking := lacking_room(A.nnz)):
         gain = MultigridGain(why=lacking)
     return gain, modes

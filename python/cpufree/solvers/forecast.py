@@ -58,7 +58,7 @@ def with_first_solve(where: Placement, pc: str, call: ExpectedCall) -> Placement
     if not where.gpus:
         return where
     if pc == "auto":
-        pc = "jacobi"  # as amg_gain says of GPUs
+        pc = "jacobi"  # which is tried first
     method, _ = choose_method(call.method, Solve(where.engine, pc))
     return replace(where, tuning={**where.tuning, "first_method": method, "first_pc": pc})
 

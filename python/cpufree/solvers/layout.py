@@ -180,8 +180,10 @@ def _chosen_system(
 ) -> tuple[System, Sharing]:
     """Set a matrix up with Jacobi or multigrid, whichever is expected to be sooner."""
     asked = placement.tuning
-    gain, modes = gain_of(asked, A, placement.engine)
     system, shared = _system(A, placement, sharing, without_multigrid(asked), inspect)
+    if inspect and not _solvable(system, A):
+        return system, shared
+    gain, modes = gain_of(asked, A, placement)
     if not gain.possible:
         return system, replace(shared, why=[*shared.why, f"jacobi: {gain.why}"])
     sooner, reason = gain.by_trial(_trial(system, A, placement.team))
@@ -189,7 +191,13 @@ def _chosen_system(
         return system, replace(shared, why=[*shared.why, reason])
     del system  # there may not be memory for both
     told = replace(sharing, why=[*sharing.why, reason])
-    return _system(A, placement, told, {**asked, "pc": "amg"}, modes=modes)
+    return _system(A, placement, told, {**asked, "pc": "amg"}, inspect, modes)
+
+
+def _solvable(system: System, A: CsrMatrix) -> bool:
+    """Return whether GPUs have laid a matrix out, and found entries that can be solved for."""
+    plan: dict[str, Any] = {**system.plan()}
+    return not plan.get("refused") and EntryStatistics(**plan["entries"]).solvable(A.dtype.name)
 
 
 def _trial(system: System, A: CsrMatrix, team: Team | None) -> npt.NDArray[np.float64]:

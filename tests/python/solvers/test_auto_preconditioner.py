@@ -12,14 +12,18 @@ from ranks_here import launched
 
 import cpufree
 from cpufree import Solver, VectorError
+from cpufree.engines.gpus import Gpu
+from cpufree.engines.placement import Placement
 from cpufree.generate import generate
 from cpufree.matrix.load import as_csr
 from cpufree.solvers import factors
-from cpufree.solvers.amg_gain import MOST_POSITIVE, MultigridGain, needed, positive_part
+from cpufree.solvers.amg_gain import MOST_POSITIVE, Cost, MultigridGain, needed, positive_part
 from cpufree.solvers.forecast import Workload
 
 LARGE = generate("poisson2d", nx=300, ny=300)
 B = np.random.default_rng(2).standard_normal(LARGE.shape[0])
+CPU = Placement("cpu_threads", 1, 2)
+H200 = Gpu(0, "NVIDIA H200", 0, (9, 0))
 ON_CPU: dict[str, Any] = {"engine": "cpu_threads", "rtol": 1e-8}
 
 
@@ -80,7 +84,7 @@ def test_signs_of_entries_tell_where_multigrid_is_slow() -> None:
     mass.data = np.abs(mass.data)  # as a consistent mass matrix has them
     assert positive_part(as_csr(mass)) == 1.0
     assert positive_part(as_csr(LARGE)) == 0.0 < MOST_POSITIVE
-    gain = MultigridGain.of(as_csr(mass), Workload(solves=10_000), "cpu_threads", 1)
+    gain = MultigridGain.of(as_csr(mass), Workload(solves=10_000), CPU)
     assert not gain.possible and "both signs" in gain.why
 
 
@@ -124,3 +128,21 @@ def test_processes_take_multigrid_together() -> None:
     ended = launched("solve", "gen:poisson2d?nx=300,ny=300", "--rtol", "1e-8", ranks=2)
     assert ended.code == 0, ended
     assert "preconditioner amg" in ended.out
+
+
+def test_costs_on_gpus_are_those_of_the_machine() -> None:
+    small, large = (
+        Cost.on("cuda_p2p", nonzeros, 1, H200.name) for nonzeros in (10_000, 10_000_000)
+    )
+    assert small.cycle > large.cycle > 3.0
+    assert large.setup > Cost.on("cpu_threads", 10_000_000, 1).setup
+    assert Cost.on("cpu_threads", 10_000, 3).setup < Cost.on("cpu_threads", 10_000, 1).setup
+
+
+@pytest.mark.parametrize(("pes", "unknowns", "what"), [(2, 1, "several GPUs"), (1, 3, "a node")])
+def test_levels_that_the_host_makes_for_gpus_are_not_taken(
+    pes: int, unknowns: int, what: str
+) -> None:
+    where = Placement("cuda_p2p", pes, 0, gpus=[H200] * pes)
+    gain = MultigridGain.of(as_csr(LARGE), Workload(solves=10**6), where, unknowns)
+    assert not gain.possible and what in gain.why
