@@ -46,6 +46,7 @@ WAYS = {
     "together": replace(_PLAIN, together=True),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "512 of 1": replace(_PLAIN, resident=1),
+    "256 of 3": replace(_PLAIN, threads=256, resident=3),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
 }

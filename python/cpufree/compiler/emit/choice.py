@@ -21,7 +21,7 @@ from cpufree.compiler.emit.blocks import (
 from cpufree.compiler.emit.grid import reduces, register_fields
 from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.stream_plan import StreamPlan
-from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
+from cpufree.compiler.emit.tiles import CROWDED, LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
@@ -309,7 +309,10 @@ def sweep_options(
     size = sum(_bytes(f, slabs) for f in program.fields if f.name not in in_registers)
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     works = [[stage.work for stage in group.stages] for group in groups]
-    loads = max((work_of(program, w, in_registers).columns for w in works), default=0)
+    costs = [work_of(program, w, in_registers) for w in works]
+    if not all(work.finds_registers(1) for work in costs):
+        return CROWDED
+    loads = max((work.columns for work in costs), default=0)
     least = Rates.of(known, pes).cached
     return LARGE if least <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
 

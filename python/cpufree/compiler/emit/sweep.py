@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.pointers import Pointers, Position, at, folded, times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_accurate, is_by_rows, row_offset, rows_written
@@ -43,8 +45,9 @@ class Sweep:
         self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
         self.tile = choose(self.counts, self.by_rows)
-        if any(self.has_far_rows(r) for w in works for r in ir.reads(w.value)):
-            self.tile = Tile(self.tile.lanes, self.tile.others, 1)
+        far = any(self.has_far_rows(r) for w in works for r in ir.reads(w.value))
+        rows = 1 if far else work_of(program, works, in_registers).fitting(self.tile.rows)
+        self.tile = replace(self.tile, rows=rows)
         self.pointers = Pointers(self.base)
         self.scalars: dict[ir.Expr, str] = {}
         self.scalar_lines: list[str] = []
@@ -65,13 +68,7 @@ class Sweep:
 
     def guard(self, work: Work, k: str) -> str:
         """Return the condition under which point k of a thread is one of the stage's."""
-        q0 = (
-            "q0"
-            if k == "0"
-            else f"q0 + {k} * {self.row_step}"
-            if self.row_step > 1
-            else f"q0 + {k}"
-        )
+        q0 = "q0" if k == "0" else f"q0 + {times(k, self.row_step)}"
         conditions = [f"{q0} < b"]
         for axis in range(self.dims):
             q = f"({q0})" if axis == 0 else f"q{axis}"
@@ -109,8 +106,12 @@ class Sweep:
     # --- addresses ---
 
     def has_far_rows(self, read: ir.Read) -> bool:
-        """Return whether a thread has one row, as rows or what is read of them go around."""
-        return any(a.wrap and a.dim == 0 for a in read.axes)
+        """Return whether a thread has one row, as what is read of its rows goes around.
+
+        Where the rows of a field are divided, those around the ring are ghosts.
+        """
+        divided = self._own_row(self.program.field(read.field))
+        return any(a.wrap and a.dim == 0 for a in read.axes[1 if divided else 0 :])
 
     def base(self, name: str, kind: str) -> str:
         """Return the text of a pointer to a field's first value."""

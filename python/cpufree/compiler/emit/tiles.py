@@ -86,6 +86,8 @@ class SweepOptions:
 STANDARD = SweepOptions()
 LARGE = SweepOptions(together=True)
 """For arrays that no cache holds."""
+CROWDED = SweepOptions(resident=1)
+"""For threads that have more values than half of a multiprocessor's registers hold."""
 
 
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:

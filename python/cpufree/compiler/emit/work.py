@@ -48,6 +48,10 @@ class GroupWork:
         loads = (self.columns * rows + self.beyond) * self.words
         return loads <= _LOADED and rows * self.stores * self.words <= _STORED
 
+    def fitting(self, rows: int) -> int:
+        """Return the rows of a thread, up to so many, for which it finds registers; 1 at least."""
+        return next((n for n in range(rows, 1, -1) if self.finds_registers(n)), 1)
+
     def cycles(self, rows: int) -> float:
         """Return about how many cycles of a multiprocessor a warp of so many rows takes."""
         loads = self.columns * rows + self.beyond
@@ -68,7 +72,9 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
                 continue
             offset = 0
             if f.distributed and work.box:
-                offset, _ = row_offset(read, work.box[0], f.shape[0], rows_written(program, work))
+                rows = work.box[0]
+                offset, _ = row_offset(read, rows, f.shape[0], rows_written(program, work))
+                offset //= rows.step  # rows of coarse grids lie apart
             others = tuple(
                 (a.start - work.box[k].start, a.shift if a.wrap else 0)
                 for k, a in enumerate(read.axes)
