@@ -24,6 +24,7 @@ from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.planes import split_planes
 from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.recompute import recompute
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.machine import Machine
@@ -47,7 +48,8 @@ def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
 
 def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program whose stages that compute the same points have the same indices."""
-    return align_locals(split_planes(add_temporaries(program), kept), kept)
+    made = recompute(add_temporaries(program), kept)
+    return align_locals(split_planes(made, kept), kept)
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
