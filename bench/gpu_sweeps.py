@@ -45,8 +45,10 @@ WAYS = {
     "plain": _PLAIN,
     "together": replace(_PLAIN, together=True),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
+    "two rows": replace(_PLAIN, most_rows=2),
     "512 of 1": replace(_PLAIN, resident=1),
     "256 of 3": replace(_PLAIN, threads=256, resident=3),
+    "256 of 3, two rows": replace(_PLAIN, threads=256, resident=3, most_rows=2),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
 }

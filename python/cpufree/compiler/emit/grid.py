@@ -323,5 +323,6 @@ def _is_handed_on(program: ir.Program, group: ir.Group, f: ir.Field) -> bool:
 
 def _has_all(one: Work, other: Work) -> bool:
     return all(
-        a.start <= b.start and a.stop >= b.stop for a, b in zip(one.box, other.box, strict=True)
+        a.start <= b.start and a.stop >= b.stop and (b.start - a.start) % a.step == 0
+        for a, b in zip(one.box, other.box, strict=True)
     )

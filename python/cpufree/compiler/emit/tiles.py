@@ -41,6 +41,8 @@ class SweepOptions:
         wait for in a barrier.
     lanes, rows : int
         Of a tile; 0: chosen for each sweep.
+    most_rows : int
+        That are chosen.
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
         "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
@@ -56,6 +58,7 @@ class SweepOptions:
     resident: int = 2
     lanes: int = 0
     rows: int = 0
+    most_rows: int = _ROWS[0]
     order: str = "strides"
     together: bool = False
     aligned: bool = True
@@ -77,14 +80,14 @@ class SweepOptions:
             lanes = self.threads
         elif not self.lanes and counts[-1] <= _LEAST_LANES:
             lanes = _LEAST_LANES
-        depths = (self.rows,) if self.rows else _ROWS
+        depths = (self.rows,) if self.rows else [n for n in _ROWS if n <= self.most_rows]
         shapes = [Tile(lanes, self.threads // lanes, depth) for depth in depths]
         blocks = self.resident * multiprocessors
         return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
 
 
 STANDARD = SweepOptions()
-LARGE = SweepOptions(together=True)
+LARGE = SweepOptions(most_rows=2)
 """For arrays that no cache holds."""
 CROWDED = SweepOptions(resident=1)
 """For threads that have more values than half of a multiprocessor's registers hold."""

@@ -27,7 +27,7 @@ class GroupWork:
     beyond : int
         Loads more for all rows of a thread, of rows before and behind.
     stores : int
-        Fields that are written.
+        Fields that are written, each as often as a thread does points of it.
     words : float
         Words of four bytes of a value.
     operations : int
@@ -83,8 +83,12 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
             spans.setdefault((f.name, others), []).append(offset)
             sizes.append(np.dtype(f.type).itemsize)
         count += operations(work.value)
-    stores = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
-    sizes += [np.dtype(program.field(name).type).itemsize for name in stores]
+    stores = {
+        (w.field, tuple(s.start % s.step for s in w.box))
+        for w in works
+        if isinstance(w, ir.Assign) and w.field not in in_registers
+    }
+    sizes += [np.dtype(program.field(name).type).itemsize for name, _ in stores]
     beyond = sum(max(rows) - min(rows) for rows in spans.values())
     words = max(1.0, float(np.mean(sizes)) / 4) if sizes else 1.0
     return GroupWork(len(spans), beyond, len(stores), words, count)
