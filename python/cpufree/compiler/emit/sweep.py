@@ -301,7 +301,8 @@ class Sweep(SweepPoints):
         if self.queue:
             return f"sweep_queue<{self.tile.threads}>"
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
-        order = "chunks" if self.options.order in ("chunks", "down") else "strides"
+        chosen = self.options.order
+        order = {"chunks": "chunks", "down": "chunks", "turning": "turning"}.get(chosen, "strides")
         together = "true" if self.options.together else "false"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
 

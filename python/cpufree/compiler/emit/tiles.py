@@ -45,8 +45,9 @@ class SweepOptions:
         That are chosen.
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
-        "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
-        "queue" (a block that is ready takes the next one).
+        "turning" (the same, backwards in every second sweep), "chunks" (one behind the other,
+        along the last axis), "down" (along the first axis), or "queue" (a block that is ready takes
+        the next one).
     together : bool
         A block's threads begin a tile together, so that they find one another's points in the
         cache.
