@@ -41,7 +41,9 @@ struct HostedArgs {
 };
 
 // Which tiles of a sweep a block does: every so many-th, or some that follow one another.
-enum class TileOrder { strides, chunks };
+// `turning`: every so many-th, from the last one on in every second sweep, which so begins where
+// the one before has ended: what that has touched last is in the cache still.
+enum class TileOrder { strides, chunks, turning };
 
 // What of Python's rules a run has broken; compiler/faults.py says it in words.
 enum class Fault : std::int64_t {

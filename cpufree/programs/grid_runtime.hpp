@@ -31,34 +31,21 @@
 
 #include "cpufree/device/wait.hpp"
 #include "cpufree/programs/args.hpp"
+#include "cpufree/programs/grid_plan.hpp"
 #include "cpufree/programs/python_numbers.hpp"
 
 namespace cpufree::programs {
-
-// Offsets in the heap, and what all PEs know.
-struct GridPlan {
-  std::int64_t rows;                     // of the longest field
-  std::int64_t counter, flags, packets;  // one; two; grid_packets()
-  std::int64_t stop;                     // a flag: the host asks to leave
-  bool ring;                             // the last PE and the first one are neighbours
-};
-
-// Packets of reductions: two slots of two words of each block of all PEs.
-CPUFREE_FN std::int64_t grid_packets(int pes, int blocks) { return std::int64_t{4} * pes * blocks; }
-
-// Which of its rows a PE stores to its neighbours' ghosts, and where from there.
-struct GhostRows {
-  std::int64_t low = 0;       // rows before this one to the PE below
-  std::int64_t high = 0;      // rows from this one on to the PE above
-  std::int64_t to_below = 0;  // values from the point to its ghost
-  std::int64_t to_above = 0;
-};
 
 template <GridPort P, class A>
 class GridRuntime {
  public:
   CPUFREE_KERNEL_FN GridRuntime(P& port, const A& args, std::byte* heap, const GridPlan& plan)
-      : port_(port), args_(args), heap_(heap), plan_(plan), pe_(port.pe()), pes_(port.pes()) {
+      : port_(port),
+        args_(args),
+        heap_(heap),
+        plan_(plan),
+        pe_(plan.pes == 1 ? 0 : port.pe()),
+        pes_(plan.pes > 0 ? plan.pes : port.pes()) {
     lo_ = plan.rows * pe_ / pes_;
     hi_ = plan.rows * (pe_ + 1) / pes_;
   }
@@ -76,7 +63,7 @@ class GridRuntime {
   // A field at an offset, of so many rows in all. `strides`: along all axes but the last one.
   template <class T, class... S>
   CPUFREE_KERNEL_FN auto field(std::int64_t offset, std::int64_t rows, int id, S... strides) const {
-    return Array<T, 1 + sizeof...(S)>{at<T>(offset), 0, {strides..., 1}, rows, 0, id, id};
+    return Array<T, 1 + sizeof...(S)>{at<T>(offset), 0, {strides..., 1}, rows, 0, id};
   }
 
   CPUFREE_KERNEL_FN std::int64_t lo() const { return lo_; }
@@ -135,6 +122,21 @@ class GridRuntime {
   CPUFREE_KERNEL_FN void result(int k, V value) {
     if (speaks()) std::memcpy(args_.results + k, &value, sizeof value);
   }
+  // 0, 1, ...: fields that do not move have their own storage, at their own places.
+  CPUFREE_KERNEL_FN void count_results(int first, int count) {
+    CPUFREE_ONE_COPY
+    for (int k = 0; k < count; ++k) result(first + k, std::int64_t{k});
+  }
+  // The number of the field at whose place values lie.
+  template <class T, int N>
+  CPUFREE_KERNEL_FN std::int64_t number_at(const T* base, const FieldPlace (&places)[N]) const {
+    const std::int64_t offset = reinterpret_cast<const std::byte*>(base) - heap_;
+    std::int64_t number = -1;
+    CPUFREE_ONE_COPY
+    for (int k = 0; k < N; ++k)
+      if (places[k].offset == offset) number = places[k].number;
+    return number;
+  }
 
   // --- sweeps ---
 
@@ -145,7 +147,12 @@ class GridRuntime {
     const int block = port_.block(), blocks = port_.blocks();
     if constexpr (Order == TileOrder::chunks)
       go_over<Lanes, Together>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
-    else
+    else if constexpr (Order == TileOrder::turning) {
+      backwards_ = !backwards_;
+      const int last = backwards_ ? tiles - 1 : 0, sign = backwards_ ? -1 : 1;
+      const auto turned = [&](int tile, int lane) { f(last + sign * tile, lane); };
+      go_over<Lanes, Together>(block, blocks, tiles, turned);
+    } else
       go_over<Lanes, Together>(block, blocks, tiles, f);
   }
   // The same, where a block takes the next tile when it is ready: `queue` is a counter in the heap,
@@ -379,6 +386,7 @@ class GridRuntime {
   std::uint32_t looks_ = 0;
   static constexpr std::uint32_t kLooks = 64;
   bool sent_ = false;
+  bool backwards_ = true;  // of the last sweep
 };
 
 }  // namespace cpufree::programs

@@ -26,7 +26,7 @@ class HostedRuntime {
   template <class T, class... S>
   CPUFREE_KERNEL_FN auto field(std::int64_t offset, std::int64_t rows, int id, S... strides) const {
     T* const base = reinterpret_cast<T*>(place_.heap + offset);
-    return Array<T, 1 + sizeof...(S)>{base, 0, {strides..., 1}, rows, 0, id, id};
+    return Array<T, 1 + sizeof...(S)>{base, 0, {strides..., 1}, rows, 0, id};
   }
   template <class T>
   CPUFREE_KERNEL_FN static T scalar(const std::int64_t& word) {

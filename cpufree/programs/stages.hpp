@@ -24,14 +24,12 @@ struct Array {
   std::int64_t rows = 0;
   std::int64_t below = 0;  // ghost rows before the own rows
   int id = 0;              // of its storage, for which an array of the caller stands
-  int place = 0;           // the field at whose place its values lie
 
   CPUFREE_FN operator Array<const T, D>() const
     requires(!std::is_const_v<T>)
   {
     Array<const T, D> other;
     other.base = base, other.first = first, other.rows = rows, other.below = below, other.id = id;
-    other.place = place;
     for (int a = 0; a < D; ++a) other.stride[a] = stride[a];
     return other;
   }
@@ -47,7 +45,7 @@ struct Array {
   // Takes the storage of another one.
   CPUFREE_FN void take(const Array& other) { take_values(other), id = other.id; }
   // Takes the values of another one.
-  CPUFREE_FN void take_values(const Array& other) { base = other.base, place = other.place; }
+  CPUFREE_FN void take_values(const Array& other) { base = other.base; }
 };
 
 struct Points {

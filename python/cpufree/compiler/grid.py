@@ -23,7 +23,8 @@ from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.planes import split_planes
-from cpufree.compiler.passes.points import group_points
+from cpufree.compiler.passes.points import group_points, interleave
+from cpufree.compiler.passes.recompute import recompute
 from cpufree.compiler.passes.rounds import ghosts_in_rounds
 from cpufree.compiler.passes.tiles import NotOnChip, add_exchanges, check_exchanges
 from cpufree.machine import Machine
@@ -47,12 +48,18 @@ def grid_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
 
 def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program whose stages that compute the same points have the same indices."""
-    return align_locals(split_planes(add_temporaries(program), kept), kept)
+    made = recompute(add_temporaries(program), kept)
+    return align_locals(split_planes(made, kept), kept)
 
 
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
     """Return a program ready for GPUs; checked."""
-    made = add_barriers(grid_groups(program, kept))
+    return _with_barriers(grid_groups(program, kept))
+
+
+def _with_barriers(groups: ir.Program) -> ir.Program:
+    """Return a program of groups as sweeps do it; checked."""
+    made = add_barriers(interleave(groups))
     check_barriers(made)
     return made
 
@@ -210,8 +217,7 @@ def chosen_kernel(
     sweeps = sweep_time(*given, rates)
     if found and min(time for time, _ in found) < sweeps:
         return min(found, key=lambda one: one[0])[1]
-    made = add_barriers(groups)
-    check_barriers(made)
+    made = _with_barriers(groups)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
@@ -225,8 +231,7 @@ def sparing_kernel(
     known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
-    made = add_barriers(group_points(_laid_out(program, kept)))
-    check_barriers(made)
+    made = _with_barriers(group_points(_laid_out(program, kept)))
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why="GPUs have no memory for more")

@@ -297,6 +297,10 @@ class GridLayout(Layout):
     def keeps_ghosts(self, f: ir.Field) -> bool:
         return super().keeps_ghosts(f) and (self.slabs.pes > 1 or self.ring)
 
+    def places(self, f: ir.Field) -> list[int]:
+        """Return the offsets in the heap where the values of a field may lie in the end."""
+        return [self.offsets[f.name]]
+
     @property
     def results(self) -> int:
         return super().results + len(self.program.fields)
@@ -382,3 +386,7 @@ class RoundLayout(TileLayout):
     def reach(self, f: ir.Field) -> Reach:
         rows = self.around.get(f.name)
         return super().reach(f) if rows is None else Reach(rows, rows)
+
+    def places(self, f: ir.Field) -> list[int]:
+        others = [self.others[f.name]] if f.name in self.others else []
+        return [*super().places(f), *others]

@@ -11,6 +11,7 @@ import grid_on_cpu
 import numpy as np
 import nvrtc
 import pytest
+from field_programs import lattice_boltzmann_pulled
 from grid_programs import (
     CASES,
     as_tuple,
@@ -23,9 +24,10 @@ from grid_programs import (
 from random_programs import random_arguments, random_program
 
 from cpufree.compiler import ir
+from cpufree.compiler.emit.choice import sweep_options
 from cpufree.compiler.emit.hosted import emit_hosted
-from cpufree.compiler.emit.tiles import SweepOptions
-from cpufree.compiler.grid import grid_groups, grid_passes, returned_fields
+from cpufree.compiler.emit.tiles import CROWDED, SweepOptions
+from cpufree.compiler.grid import grid_groups, grid_kernel, grid_passes, returned_fields
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.accesses import Points
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
@@ -74,6 +76,7 @@ def test_kernels_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None
     [
         SweepOptions(order="queue", threads=16, lanes=4, rows=2),
         SweepOptions(order="chunks", threads=16, lanes=8, rows=1),
+        SweepOptions(order="turning", threads=16, lanes=8, rows=1),
         SweepOptions(order="down", threads=8, lanes=4, rows=3, together=True),
         SweepOptions(threads=16, lanes=4, rows=2, aligned=False),
     ],
@@ -119,6 +122,19 @@ def test_points_of_a_thread_stay_in_registers() -> None:
     program, arguments = case("until_still", 40)
     _, _, kernel = grid_on_cpu.kernel_for(program, arguments, 1)
     assert not kernel.text.in_registers
+
+
+@needs_nvrtc
+def test_threads_with_many_values_spill_none() -> None:
+    g = np.ones((9, 256, 256))
+    lowered = lattice_boltzmann_pulled.lower(g, g.copy(), 0.6, 3)
+    groups = grid_passes(lowered, ())
+    options = sweep_options(groups, 1, ())
+    assert options == CROWDED
+    text = grid_kernel(groups, 1, (), 132, options).text.on_gpu()
+    nvrtc.compile_text(text, options=(*nvrtc.OPTIONS, "--ptxas-options=-v"))
+    of_kernel = nvrtc.messages[-1].partition("properties for run_on_gpu")[2]
+    assert " 0 bytes spill stores" in of_kernel.partition("registers")[0]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -229,8 +229,7 @@ def choose_threads(extents: tuple[int, ...], work: GroupWork, threads: int = THR
     Tile(lanes=37, others=23, rows=6)
     """
     extents = tuple(max(1, n) for n in extents)  # of empty slices: there are threads all the same
-    fitting = (n for n in range(8, 0, -1) if work.finds_registers(n))
-    most = next(fitting, 1)
+    most = work.fitting(8)
     if len(extents) == 1:
         points = -(-extents[0] // threads)
         turns = -(-points // most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from cpufree.compiler.emit.blocks import (
 from cpufree.compiler.emit.grid import reduces, register_fields
 from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.stream_plan import StreamPlan
-from cpufree.compiler.emit.tiles import LARGE, STANDARD, SweepOptions
+from cpufree.compiler.emit.tiles import CROWDED, LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
@@ -300,23 +301,30 @@ def sweep_options(
 ) -> SweepOptions:
     """Return how sweeps over memory are done.
 
-    Threads that begin a tile together find one another's points in the first cache. That pays
-    where the second one does not hold the arrays, and little is loaded for a point; not where the
-    arrays are larger still.
+    Where the second cache does not hold the arrays, and little is loaded for a point, threads that
+    do few rows at a time find one another's points in the first one; not where the arrays are
+    larger still. Each sweep begins where the one before has ended, as far as it may: with several
+    GPUs, rows of neighbours come first.
     """
     slabs = Slabs(distributed_rows(program), pes)
     in_registers = register_fields(program, set(kept))
     size = sum(_bytes(f, slabs) for f in program.fields if f.name not in in_registers)
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     works = [[stage.work for stage in group.stages] for group in groups]
-    loads = max((work_of(program, w, in_registers).columns for w in works), default=0)
+    costs = [work_of(program, w, in_registers) for w in works]
     least = Rates.of(known, pes).cached
-    return LARGE if least <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
+    order = "turning" if pes == 1 and size >= least else STANDARD.order
+    if not all(work.finds_registers(1) for work in costs):
+        return replace(CROWDED, order=order)
+    points = [max(math.prod(s.count for s in w.box) for w in group) for group in works]
+    loads = np.average([work.columns for work in costs], weights=points) if costs else 0
+    large = least <= size < _TOO_LARGE and loads <= _FEW_LOADS
+    return replace(LARGE if large else STANDARD, order=order)
 
 
 _TOO_LARGE, _FEW_LOADS = 600e6, 6
-"""Bytes of all arrays; loads of a row for a point. heat_3d at 384³ takes 1.14 times as long when
-its threads begin together, jacobi_3d at 256³ 0.83 times."""
+"""Bytes of all arrays; loads of a row for a point, on average. With two rows of a thread instead of
+four, jacobi_3d at 256³ takes 0.84 times as long, V-cycles at 2048² 0.87 times."""
 _ROWS = 4  # of a thread, in sweeps over memory
 
 

@@ -103,6 +103,7 @@ class Grid(KernelText):
         self.queues = 0
         self.after_barrier = False
         self.in_registers = register_fields(program, kept)
+        self.ids_are_places = not any(s.values for s in _permutes(program))
 
     def number(self, key: Key) -> str:
         return str(self.layout.number(key))
@@ -131,7 +132,7 @@ class Grid(KernelText):
             self.number((what, 0)) for what in ("counter", "flags", "packets", "stop")
         )
         ring = "true" if self.layout.ring else "false"
-        return f"{{{self.layout.slabs.rows}, {places}, {ring}}}"
+        return f"{{{self.layout.slabs.rows}, {places}, {ring}, {self.layout.slabs.pes}}}"
 
     def text_of(self, header: str, start: str, inside: list[str]) -> str:
         """Return the whole text, of a kernel that begins with making its runtime."""
@@ -154,12 +155,27 @@ class Grid(KernelText):
         return in_ascii("\n".join(lines))
 
     def _results(self) -> list[str]:
-        lines = super()._results()
-        first = len(self.program.variables) + len(self.program.fields)
-        return lines + [
-            f"rt.result({first + k}, std::int64_t{{f_{f.name}.place}});"
+        names, count = [name for name, _ in self.program.variables], len(self.program.fields)
+        lines = [f"rt.result({k}, v_{name});" for k, name in enumerate(names)]
+        first = len(names)
+        lines += [f"rt.count_results({at}, {count});" for at in (first, first + count)]
+        moved = {name for s in _permutes(self.program) for name in s.fields}
+        if not moved:
+            return lines
+        places = ", ".join(
+            f"{{{at}, {k}}}"
             for k, f in enumerate(self.program.fields)
-        ]
+            if f.name in moved
+            for at in self.layout.places(f)
+        )
+        lines.append(f"static constexpr FieldPlace places[] = {{{places}}};")
+        for k, f in enumerate(self.program.fields):
+            if f.name in moved:
+                place = f"rt.number_at(f_{f.name}.base, places)"
+                own = place if self.ids_are_places else f"std::int64_t{{f_{f.name}.id}}"
+                lines.append(f"rt.result({first + k}, {own});")
+                lines.append(f"rt.result({first + count + k}, {place});")
+        return lines
 
     def _fields(self) -> list[str]:
         lines = []
@@ -217,6 +233,10 @@ class Grid(KernelText):
         return self.options.tile(counts, rows, self.multiprocessors)
 
 
+def _permutes(program: ir.Program) -> list[ir.Permute]:
+    return [s for s in ir.walk(program.body) if isinstance(s, ir.Permute)]
+
+
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
     return isinstance(s, ir.Barrier | ir.Exchange) or (
@@ -272,7 +292,7 @@ def register_fields(program: ir.Program, kept: set[str]) -> set[str]:
     computed, at all points of the reader.
     """
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
-    permuted = {n for s in ir.walk(program.body) if isinstance(s, ir.Permute) for n in s.fields}
+    permuted = {n for s in _permutes(program) for n in s.fields}
     found = set()
     for f in program.fields:
         if f.role not in ("local", "temporary") or f.name in kept | permuted:
@@ -303,5 +323,6 @@ def _is_handed_on(program: ir.Program, group: ir.Group, f: ir.Field) -> bool:
 
 def _has_all(one: Work, other: Work) -> bool:
     return all(
-        a.start <= b.start and a.stop >= b.stop for a, b in zip(one.box, other.box, strict=True)
+        a.start <= b.start and a.stop >= b.stop and (b.start - a.start) % a.step == 0
+        for a, b in zip(one.box, other.box, strict=True)
     )

@@ -41,6 +41,8 @@ class KernelText:
         self.names: dict[tuple[str, ...], str] = {}
         """Of structs, by their lines."""
         self.depth = 0
+        self.ids_are_places = False
+        """Whether the storage that a field has follows from where its values lie."""
         self.far = far_fields(program)
 
     def number(self, key: Key) -> str:
@@ -143,7 +145,7 @@ class KernelText:
         if isinstance(s, ir.Permute):
             lines = [f"const auto old_{f} = f_{f};" for f in s.fields]
             moves = zip(s.fields, s.sources, strict=True)
-            take = "take_values" if s.values else "take"
+            take = "take_values" if s.values or self.ids_are_places else "take"
             return ["{", *lines, *(f"f_{f}.{take}(old_{g});" for f, g in moves), "}"]
         if isinstance(s, ir.Break | ir.Continue):
             return [f"{type(s).__name__.lower()};"]

@@ -35,7 +35,7 @@ class _MemoryRounds(Tiles):
         self, program: ir.Program, layout: RoundLayout, kept: set[str], plan: BlockPlan
     ) -> None:
         super().__init__(program, layout, kept, plan)
-        self.in_memory = layout
+        self.in_memory, self.ids_are_places = layout, False
         self.changed = [program.field(name) for name in changed_fields(program, plan)]
 
     def emit_rounds(self) -> GridText:

@@ -29,7 +29,7 @@ class _Streams(Grid):
         self, program: ir.Program, layout: RoundLayout, kept: set[str], plan: StreamPlan
     ) -> None:
         super().__init__(program, layout, kept, 1, STANDARD)
-        self.in_memory, self.plan = layout, plan
+        self.in_memory, self.plan, self.ids_are_places = layout, plan, False
         self.tiled = [
             f for f in program.fields if f.distributed and f.name not in self.in_registers
         ]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.expressions import TYPES, cxx
 from cpufree.compiler.emit.pointers import Pointers, Position, at, folded, times
-from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
+from cpufree.compiler.emit.sweep_points import SweepPoints
+from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles
+from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import GridLayout
 from cpufree.compiler.passes.points import aligned_lattice, at_own_point, lattice_of
 from cpufree.compiler.passes.rows import Work, is_accurate, is_by_rows, row_offset, rows_written
 
 
-class Sweep:
+class Sweep(SweepPoints):
     """The text of one group."""
 
     def __init__(
@@ -36,81 +39,28 @@ class Sweep:
         )
         self.queue = ""
         """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
-        lattice = lattice_of(works)
+        lattice = lattice_of(works, between=True)
         assert lattice is not None
         self.lattice = aligned_lattice(lattice) if options.aligned else lattice
-        self.dims = len(lattice)
         self.counts = tuple(axis.count for axis in self.lattice)
         self.by_rows = is_by_rows(program, works[0])
         self.tile = choose(self.counts, self.by_rows)
-        if any(self.has_far_rows(r) for w in works for r in ir.reads(w.value)):
-            self.tile = Tile(self.tile.lanes, self.tile.others, 1)
+        far = any(self.has_far_rows(r) for w in works for r in ir.reads(w.value))
+        rows = 1 if far else work_of(program, works, in_registers).fitting(self.tile.rows)
+        self.tile = replace(self.tile, rows=rows)
         self.pointers = Pointers(self.base)
         self.scalars: dict[ir.Expr, str] = {}
         self.scalar_lines: list[str] = []
 
-    # --- the points of a stage ---
-
-    def shift(self, work: Work, axis: int) -> int:
-        """Return the q of the lattice at which a stage begins along an axis."""
-        return (work.box[axis].start - self.lattice[axis].start) // self.lattice[axis].step
-
-    def covers(self, one: Work, other: Work) -> bool:
-        """Return whether a stage has all points of another one."""
-        return all(
-            self.shift(one, k) <= self.shift(other, k)
-            and self.shift(one, k) + one.box[k].count >= self.shift(other, k) + other.box[k].count
-            for k in range(self.dims)
-        )
-
-    def guard(self, work: Work, k: str) -> str:
-        """Return the condition under which point k of a thread is one of the stage's."""
-        q0 = (
-            "q0"
-            if k == "0"
-            else f"q0 + {k} * {self.row_step}"
-            if self.row_step > 1
-            else f"q0 + {k}"
-        )
-        conditions = [f"{q0} < b"]
-        for axis in range(self.dims):
-            q = f"({q0})" if axis == 0 else f"q{axis}"
-            low, count = self.shift(work, axis), work.box[axis].count
-            if low:
-                conditions.append(f"{q} >= {low}")
-            if low + count < self.counts[axis]:
-                conditions.append(f"{q} < {low + count}")
-        return " && ".join(conditions)
-
-    @property
-    def row_step(self) -> int:
-        """The distance of a thread's points along the first axis."""
-        return self.tile.threads if self.dims == 1 else 1
-
-    def whole(self) -> str:
-        """Return the condition under which all points of a thread are points of all stages."""
-        last = (self.tile.rows - 1) * self.row_step
-        low = max(self.shift(w, 0) for w in self.works)
-        high = min(self.shift(w, 0) + w.box[0].count for w in self.works)
-        conditions = [f"q0 + {last} < b"]
-        if low:
-            conditions.append(f"q0 >= {low}")
-        if high < self.counts[0]:
-            conditions.append(f"q0 + {last} < {high}")
-        for axis in range(1, self.dims):
-            low = max(self.shift(w, axis) for w in self.works)
-            high = min(self.shift(w, axis) + w.box[axis].count for w in self.works)
-            if low:
-                conditions.append(f"q{axis} >= {low}")
-            if high < self.counts[axis]:
-                conditions.append(f"q{axis} < {high}")
-        return " && ".join(conditions)
-
     # --- addresses ---
 
     def has_far_rows(self, read: ir.Read) -> bool:
-        """Return whether a thread has one row, as rows or what is read of them go around."""
-        return any(a.wrap and a.dim == 0 for a in read.axes)
+        """Return whether a thread has one row, as what is read of its rows goes around.
+
+        Where the rows of a field are divided, those around the ring are ghosts.
+        """
+        divided = self._own_row(self.program.field(read.field))
+        return any(a.wrap and a.dim == 0 for a in read.axes[1 if divided else 0 :])
 
     def base(self, name: str, kind: str) -> str:
         """Return the text of a pointer to a field's first value."""
@@ -143,7 +93,8 @@ class Sweep:
             if axis == 0 and self._own_row(f):
                 # The row is as far from the stage's own as `offset` says; ghosts come first.
                 rows = self.lattice[0]
-                distance += (rows.start + offset + self.layout.reach(f).below) * stride
+                first = rows.start + self.between(work, 0) + offset
+                distance += (first + self.layout.reach(f).below) * stride
                 step += rows.step * self.row_step * stride
                 terms.append(f"({times('q0', rows.step)} - lo) * {stride}")
             elif a.dim < 0:
@@ -194,7 +145,10 @@ class Sweep:
         earlier = [
             j
             for j, w in enumerate(self.works[:number])
-            if isinstance(w, ir.Assign) and w.field == read.field and at_own_point(read, work)
+            if isinstance(w, ir.Assign)
+            and w.field == read.field
+            and self.are_together(w, work)
+            and at_own_point(read, work)
         ]
         # The last one that has the point; stores come after all stages, so memory has none of them.
         surely = [j for j in earlier if not guarded or self.covers(self.works[j], work)]
@@ -262,6 +216,7 @@ class Sweep:
         return isinstance(work, ir.Assign) and any(
             isinstance(later, ir.Assign)
             and later.field == work.field
+            and self.are_together(later, work)
             and (not guarded or self.covers(later, work))
             for later in self.works[number + 1 :]
         )
@@ -292,7 +247,8 @@ class Sweep:
         field = self.program.field(work.field)
         if not (self.stores_ghosts and self.layout.keeps_ghosts(field)):
             return f"*({to}) = {value};"
-        row = f"{times('q0', self.lattice[0].step)} - lo + {self.lattice[0].start}"
+        first = self.lattice[0].start + self.between(work, 0)
+        row = f"{times('q0', self.lattice[0].step)} - lo + {first}"
         more = f" + {k} * {self.row_step * self.lattice[0].step}" if k != "0" else ""
         return f"rt.store(ghosts_{work.field}, {to}, {row}{more}, {value});"
 
@@ -345,55 +301,11 @@ class Sweep:
         if self.queue:
             return f"sweep_queue<{self.tile.threads}>"
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
-        order = "chunks" if self.options.order in ("chunks", "down") else "strides"
+        chosen = self.options.order
+        order = {"chunks": "chunks", "down": "chunks", "turning": "turning"}.get(chosen, "strides")
         together = "true" if self.options.together else "false"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
 
     def reduces(self) -> bool:
         """Return whether a stage is a reduction."""
         return any(isinstance(w, ir.Reduce) for w in self.works)
-
-    def bounds(self) -> list[str]:
-        """Return the statements that find the rows of this PE and count the tiles."""
-        axis = self.lattice[0]
-        first, end, lo = "std::int64_t{0}", f"std::int64_t{{{axis.count}}}", "std::int64_t{0}"
-        if self.by_rows:
-            first, lo = f"rt.first({axis.start}, {axis.step})", "rt.lo()"
-            end = f"rt.end({axis.start}, {axis.step}, {axis.count})"
-        rows = rows_of_tile(self.dims, self.tile)
-        inner = math.prod(inner_tiles(self.counts, self.tile))
-        return [
-            f"const std::int64_t a = {first}, b = {end};",
-            f"[[maybe_unused]] const std::int64_t lo = {lo};",
-            f"const int depth = static_cast<int>((b - a + {rows - 1}) / {rows});",
-            f"const int tiles = b > a ? depth * {inner} : 0;",
-        ]
-
-    def indices(self) -> list[str]:
-        """Return the statements that find a thread's points; a thread without any leaves."""
-        tile, dims = self.tile, self.dims
-        rows = rows_of_tile(dims, tile)
-        if dims == 1:
-            return [f"const std::int64_t q0 = a + std::int64_t{{tile}} * {rows} + lane;"]
-        lines = [f"const int x = lane % {tile.lanes}, y = lane / {tile.lanes};"]
-        rest, conditions = "tile", []
-        inner = inner_tiles(self.counts, tile)
-        down = self.options.order == "down"
-        if down:
-            rest = "(tile / depth)"
-        for axis in reversed(range(1, dims)):
-            n = inner[axis - 1]
-            place = f"{rest} % {n}"
-            if axis == dims - 1:
-                place = f"({place}) * {tile.lanes} + x"
-            elif axis == dims - 2:
-                place = f"({place}) * {tile.others} + y"
-            lines.append(f"const std::int64_t q{axis} = {place};")
-            conditions.append(f"q{axis} >= {self.counts[axis]}")
-            rest = f"({rest} / {n})"
-        rest = "(tile % depth)" if down else rest
-        row = (
-            f"({rest} * {tile.others} + y) * {tile.rows}" if dims == 2 else f"{rest} * {tile.rows}"
-        )
-        lines.append(f"const std::int64_t q0 = a + {row};")
-        return [*lines, f"if ({' || '.join(conditions)}) return;"]

@@ -41,10 +41,13 @@ class SweepOptions:
         wait for in a barrier.
     lanes, rows : int
         Of a tile; 0: chosen for each sweep.
+    most_rows : int
+        That are chosen.
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
-        "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
-        "queue" (a block that is ready takes the next one).
+        "turning" (the same, backwards in every second sweep), "chunks" (one behind the other,
+        along the last axis), "down" (along the first axis), or "queue" (a block that is ready takes
+        the next one).
     together : bool
         A block's threads begin a tile together, so that they find one another's points in the
         cache.
@@ -56,6 +59,7 @@ class SweepOptions:
     resident: int = 2
     lanes: int = 0
     rows: int = 0
+    most_rows: int = _ROWS[0]
     order: str = "strides"
     together: bool = False
     aligned: bool = True
@@ -77,15 +81,17 @@ class SweepOptions:
             lanes = self.threads
         elif not self.lanes and counts[-1] <= _LEAST_LANES:
             lanes = _LEAST_LANES
-        depths = (self.rows,) if self.rows else _ROWS
+        depths = (self.rows,) if self.rows else [n for n in _ROWS if n <= self.most_rows]
         shapes = [Tile(lanes, self.threads // lanes, depth) for depth in depths]
         blocks = self.resident * multiprocessors
         return min(shapes, key=lambda t: -(-tiles(counts, rows, t) // blocks) * (t.rows + 1))
 
 
 STANDARD = SweepOptions()
-LARGE = SweepOptions(together=True)
+LARGE = SweepOptions(most_rows=2)
 """For arrays that no cache holds."""
+CROWDED = SweepOptions(resident=1)
+"""For threads that have more values than half of a multiprocessor's registers hold."""
 
 
 def inner_tiles(counts: tuple[int, ...], tile: Tile) -> list[int]:

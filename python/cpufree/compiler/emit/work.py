@@ -27,7 +27,7 @@ class GroupWork:
     beyond : int
         Loads more for all rows of a thread, of rows before and behind.
     stores : int
-        Fields that are written.
+        Fields that are written, each as often as a thread does points of it.
     words : float
         Words of four bytes of a value.
     operations : int
@@ -47,6 +47,10 @@ class GroupWork:
         """
         loads = (self.columns * rows + self.beyond) * self.words
         return loads <= _LOADED and rows * self.stores * self.words <= _STORED
+
+    def fitting(self, rows: int) -> int:
+        """Return the rows of a thread, up to so many, for which it finds registers; 1 at least."""
+        return next((n for n in range(rows, 1, -1) if self.finds_registers(n)), 1)
 
     def cycles(self, rows: int) -> float:
         """Return about how many cycles of a multiprocessor a warp of so many rows takes."""
@@ -68,7 +72,9 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
                 continue
             offset = 0
             if f.distributed and work.box:
-                offset, _ = row_offset(read, work.box[0], f.shape[0], rows_written(program, work))
+                rows = work.box[0]
+                offset, _ = row_offset(read, rows, f.shape[0], rows_written(program, work))
+                offset //= rows.step  # rows of coarse grids lie apart
             others = tuple(
                 (a.start - work.box[k].start, a.shift if a.wrap else 0)
                 for k, a in enumerate(read.axes)
@@ -77,8 +83,12 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
             spans.setdefault((f.name, others), []).append(offset)
             sizes.append(np.dtype(f.type).itemsize)
         count += operations(work.value)
-    stores = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
-    sizes += [np.dtype(program.field(name).type).itemsize for name in stores]
+    stores = {
+        (w.field, tuple(s.start % s.step for s in w.box))
+        for w in works
+        if isinstance(w, ir.Assign) and w.field not in in_registers
+    }
+    sizes += [np.dtype(program.field(name).type).itemsize for name, _ in stores]
     beyond = sum(max(rows) - min(rows) for rows in spans.values())
     words = max(1.0, float(np.mean(sizes)) / 4) if sizes else 1.0
     return GroupWork(len(spans), beyond, len(stores), words, count)

@@ -67,14 +67,59 @@ def goes_with(program: ir.Program, group: list[Work], work: Work) -> bool:
     lattices = lattice_of([*group, work])
     if lattices is None:
         return False
-    points = math.prod(axis.count for axis in lattices)
-    if any(math.prod(s.count for s in w.box) < LEAST_SHARE * points for w in (*group, work)):
+    if not _are_shared([*group, work], lattices):
         return False
     return all(hands_on_points(program, earlier, work) for earlier in group)
 
 
-def lattice_of(works: list[Work]) -> tuple[Lattice, ...] | None:
-    """Return the points that stages have together; None: they do not lie on one lattice."""
+def interleave(program: ir.Program) -> ir.Program:
+    """Return a program in which groups that follow one another share a thread where they may.
+
+    Unlike stages of one group, theirs may be of points between one another's: even points, and odd
+    ones. What lies in a line of memory is then loaded and stored once.
+    """
+    return replace(program, body=_interleaved(program, program.body))
+
+
+def _interleaved(program: ir.Program, body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+    out: list[ir.Statement] = []
+    for s in body:
+        before = out[-1] if out else None
+        if isinstance(s, ir.Group) and isinstance(before, ir.Group):
+            stages = (*before.stages, *s.stages)
+            if _may_interleave(program, before, s):
+                out[-1] = ir.Group(stages)
+                continue
+        out.append(ir.with_blocks(s, lambda inner: _interleaved(program, inner)))
+    return tuple(out)
+
+
+def _may_interleave(program: ir.Program, one: ir.Group, other: ir.Group) -> bool:
+    first, second = ([stage.work for stage in group.stages] for group in (one, other))
+    works = [*first, *second]
+    if len(works) > MOST_STAGES or any(isinstance(w, ir.Reduce) for w in works):
+        return False
+    if not all(is_by_rows(program, w) for w in works):
+        return False
+    if any(span.index is not None for w in works for span in w.box):
+        return False
+    lattice = lattice_of(works, between=True)
+    if lattice is None or not _are_shared(works, lattice):
+        return False
+    return all(hands_on_points(program, a, b) for a in first for b in second)
+
+
+def _are_shared(works: list[Work], lattice: tuple[Lattice, ...]) -> bool:
+    """Return whether each stage has many of the points of a lattice."""
+    points = math.prod(axis.count for axis in lattice)
+    return all(math.prod(s.count for s in w.box) >= LEAST_SHARE * points for w in works)
+
+
+def lattice_of(works: list[Work], between: bool = False) -> tuple[Lattice, ...] | None:
+    """Return the points that stages have together; None: they do not lie on one lattice.
+
+    `between`: they may begin anywhere between two points of the lattice.
+    """
     dims = len(works[0].box)
     if any(len(w.box) != dims for w in works):
         return None
@@ -84,9 +129,13 @@ def lattice_of(works: list[Work]) -> tuple[Lattice, ...] | None:
         steps = {s.step for s in spans if s.count > 1} or {1}
         start, stop = min(s.start for s in spans), max(s.stop for s in spans)
         step = min(steps)
-        if len(steps) > 1 or any((s.start - start) % step for s in spans):
+        if len(steps) > 1 or (not between and any((s.start - start) % step for s in spans)):
             return None
-        found.append(Lattice(start, step, max(0, -(-(stop - start) // step))))
+        if between:
+            count = max((s.start - start) // step + s.count for s in spans)
+        else:
+            count = max(0, -(-(stop - start) // step))
+        found.append(Lattice(start, step, count))
     return tuple(found)
 
 
