@@ -8,6 +8,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
+#include "cpufree/problem/blocks/piece_cuts.hpp"
 #include "cpufree/problem/csr.hpp"
 
 namespace cpufree {
@@ -37,18 +38,8 @@ std::vector<RowRange> split_by(F&& padded, RowRange rows, int parts) {
   const std::int64_t all = weight_before(rows.end) - low;
   std::int32_t cut = rows.begin;
   for (int part = 0; part < parts; ++part) {
-    const std::int64_t goal = low + all / parts * (part + 1) + all % parts * (part + 1) / parts;
-    std::int32_t first = cut;  // smallest cut that reaches the goal, by bisection
-    std::int32_t last = rows.end;
-    while (first < last) {
-      const std::int32_t middle = first + (last - first) / 2;
-      if (weight_before(middle) < goal)
-        first = middle + 1;
-      else
-        last = middle;
-    }
-    if (first > cut && goal - weight_before(first - 1) < weight_before(first) - goal)
-      --first;  // the cut before is nearer
+    const std::int64_t goal = low + piece_goal(all, part, parts);
+    const std::int32_t first = nearest_cut(weight_before, goal, cut, rows.end);
     const std::int32_t end = part + 1 == parts ? rows.end : first;
     ranges[static_cast<std::size_t>(part)] = {cut, end};
     cut = end;

@@ -1,6 +1,7 @@
 // All kernels that lay a matrix out on its GPUs.
 #pragma once
 
+#include "cpufree/formats/layout/blocks.hpp"
 #include "cpufree/formats/layout/plan.hpp"
 #include "cpufree/formats/layout/rows.hpp"
 #include "cpufree/formats/layout/slices.hpp"
@@ -11,7 +12,6 @@
   X(RebaseRows)                       \
   X(CheckRows)                        \
   X(CheckMirrors)                     \
-  X(CountReads)                       \
   X(SumNumbers)                       \
   X(ScanNumbers)                      \
   X(TakeNumbers)                      \
@@ -26,7 +26,20 @@
   X(FindSeams)                        \
   X(SortWindows)                      \
   X(CountWindows)                     \
-  X(CostSlices)
+  X(CostSlices)                       \
+  X(ListSequence)                     \
+  X(EndPieces)                        \
+  X(OwnRows)                          \
+  X(SurveyBlocks)                     \
+  X(MakeKeys)                         \
+  X(SortRuns)                         \
+  X(MergeRuns)                        \
+  X(SizeBlocks)                       \
+  X(OrderRows)                        \
+  X(MarkPackets)                      \
+  X(CountBits)                        \
+  X(ListBits)                         \
+  X(NameEntries)
 #define CPUFREE_LAYOUT_SLICE_KERNELS(X) \
   X(ClearTables)                        \
   X(FindValues)                         \

@@ -53,6 +53,16 @@ struct PartRows {
   }
 };
 
+// Whether two rows have the same columns.
+CPUFREE_FN bool same_columns(const std::int64_t* ptr, const std::int32_t* col, std::int32_t a,
+                             std::int32_t b) {
+  const std::int64_t length = ptr[a + 1] - ptr[a];
+  if (ptr[b + 1] - ptr[b] != length) return false;
+  for (std::int64_t k = 0; k < length; ++k)
+    if (col[ptr[a] + k] != col[ptr[b] + k]) return false;
+  return true;
+}
+
 // What there is to see in the rows of a PE; zeroed before.
 struct Facts {
   std::uint32_t unsound = 0;     // columns do not increase, or are none of the matrix
@@ -200,36 +210,6 @@ struct CheckMirrors {
     const double scale = root_of_diagonal(part[own], row) * root_of_diagonal(there, column);
     const double apart = std::fabs(static_cast<double>(a) - static_cast<double>(b)) / scale;
     if (apart > 0.0) port.raise(&facts->asymmetry, bits_of(apart));  // false for a NaN
-  }
-};
-
-// Counts the rows that contiguous pieces of a matrix of one PE read of others. Row i begins at
-// weight nnz_weight ptr[i] + row_weight i, by which pieces are equal.
-template <class T>
-struct CountReads {
-  PartRows<T> rows;
-  std::int64_t pieces = 1;
-  std::int64_t nnz_weight = 1, row_weight = 0;
-  std::uint32_t* read = nullptr;  // of each piece: a bit for each row, zeroed before
-  std::uint64_t* reads = nullptr;
-
-  CPUFREE_KERNEL_FN std::int64_t weight(std::int64_t row) const {
-    return nnz_weight * rows.ptr[row] + row_weight * row;
-  }
-  template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
-    const std::int64_t each = weight(rows.count) / pieces + 1, words = (rows.count + 31) / 32;
-    std::uint64_t count = 0;
-    each_item(port, rows.count, [&](std::int64_t row) {
-      const std::int64_t mine = weight(row) / each;
-      for (std::int64_t k = rows.ptr[row]; k < rows.ptr[row + 1]; ++k) {
-        const std::int64_t column = rows.col[k];
-        if (weight(column) / each == mine) continue;
-        const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(column % 32);
-        if ((port.join(&read[mine * words + column / 32], bit) & bit) == 0) ++count;
-      }
-    });
-    if (count != 0) port.add(reads, count);
   }
 };
 

@@ -19,11 +19,19 @@ struct LocalRows {
   const std::int32_t* col = nullptr;
   const T* val = nullptr;
   std::int32_t columns = 0x7fffffff;  // rows may be more
+  // With halos of blocks: what kernels call the column of each entry, and the row itself.
+  const std::int32_t* entry_name = nullptr;
+  const std::int32_t* row_name = nullptr;
 
   CPUFREE_FN std::int64_t begin_of(std::int32_t row) const { return ptr[row]; }
-  CPUFREE_FN std::int32_t column(std::int64_t entry) const { return col[entry]; }
+  CPUFREE_FN std::int32_t column(std::int64_t entry) const {
+    return entry_name == nullptr ? col[entry] : entry_name[entry];
+  }
   // The column that padding of a row without entries reads, as ShareSource says.
-  CPUFREE_FN std::int32_t name(std::int32_t row) const { return row < columns ? row : columns - 1; }
+  CPUFREE_FN std::int32_t name(std::int32_t row) const {
+    const std::int32_t own = row < columns ? row : columns - 1;
+    return row_name == nullptr ? own : row_name[own];
+  }
   CPUFREE_FN T value(std::int64_t entry) const { return val[entry]; }
 };
 
@@ -75,12 +83,12 @@ struct ClearTables {
   }
 };
 
-// Fills the tables of blocks from all of their rows. The value's place in the table is up to the
-// sequence of threads, the least entry that has it is not.
+// Fills the tables of blocks from all of their rows, interior rows first. The value's place in the
+// table is up to the sequence of threads, the least entry that has it is not.
 template <class T>
 struct FindValues {
   LocalRows<T> rows;
-  const SliceRange* ranges = nullptr;
+  const SliceRange* ranges = nullptr;  // of each block two: its interior, its boundary
   int range_count = 1;
   std::int64_t slices = 0;
   ValueTable* table = nullptr;
@@ -91,6 +99,7 @@ struct FindValues {
       const SliceRange& range = range_of(ranges, range_count, s);
       const LaneRows mine = range.rows.of_slice(static_cast<std::int32_t>(s - range.first));
       ValueTable& values = table[range.block];
+      const std::uint64_t behind = static_cast<std::uint64_t>(&range - ranges) % 2 << 62U;
       std::uint64_t last = 0;
       for (std::int64_t k = rows.ptr[mine.begin]; k < rows.ptr[mine.end]; ++k) {
         const T value = rows.val[k];
@@ -98,7 +107,8 @@ struct FindValues {
         if (bits == last || bits == 0) continue;
         if (port.get(&values.overflow) != 0) return;
         last = bits;
-        if (!(value == value) || !insert(port, values, bits, static_cast<std::uint64_t>(k)))
+        if (!(value == value) ||
+            !insert(port, values, bits, static_cast<std::uint64_t>(k) | behind))
           port.join(&values.overflow, 1U);
       }
     });

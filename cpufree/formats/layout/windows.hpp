@@ -22,18 +22,12 @@ struct FindSeams {
   std::int64_t count = 0;  // of seams
   std::int32_t* begin = nullptr;
 
-  CPUFREE_KERNEL_FN bool same_columns(std::int32_t a, std::int32_t b) const {
-    const std::int64_t length = ptr[a + 1] - ptr[a];
-    if (ptr[b + 1] - ptr[b] != length) return false;
-    for (std::int64_t k = 0; k < length; ++k)
-      if (col[ptr[a] + k] != col[ptr[b] + k]) return false;
-    return true;
-  }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     each_item(port, count, [&](std::int64_t k) {
       auto seam = static_cast<std::int32_t>(window * (k + 1));
-      for (int by = 1; by < kMostOfNode && seam < interior && same_columns(seam - 1, seam); ++by)
+      for (int by = 1;
+           by < kMostOfNode && seam < interior && same_columns(ptr, col, seam - 1, seam); ++by)
         ++seam;
       begin[k] = seam;
     });

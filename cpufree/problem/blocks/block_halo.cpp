@@ -8,6 +8,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/blocks/cutting.hpp"
+#include "cpufree/problem/blocks/piece_cuts.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
 #include "cpufree/problem/row_graph.hpp"
 
@@ -33,23 +34,6 @@ struct Count {
   }
 };
 
-// How many interior rows, the last ones, count as boundary, which costs a packet each: all, where
-// they are fewer than a slice has and not worth a turn of their own; those that would begin one
-// more slice, where the last slice of the boundary has room for them, and for the rest of their
-// node.
-template <class T>
-std::int32_t rows_to_fill(const LocalSystem<T>& local, std::int32_t boundary,
-                          const std::vector<std::int32_t>& interior, std::int32_t slice) {
-  const auto count = static_cast<std::int32_t>(interior.size());
-  if (count < slice) return count;
-  const std::int32_t room = (slice - boundary % slice) % slice;
-  std::int32_t over = count % slice;
-  while (over > 0 && over <= room && over < count &&
-         same_columns(local, interior[at(count - over - 1)], interior[at(count - over)]))
-    ++over;
-  return over <= room ? over : 0;
-}
-
 // The rows of a block in their new sequence: those that other PEs read, those that other blocks do,
 // the interior.
 struct BlockRows {
@@ -73,29 +57,27 @@ BlockRows group(const LocalSystem<T>& local, const Cutting& cutting, std::size_t
       return local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
     });
   const auto size = [](const auto& v) { return static_cast<std::int32_t>(v.size()); };
-  const std::int32_t filled = rows_to_fill(local, size(rows[0]) + size(rows[1]), rows[2], slice);
+  const auto same = [&](std::int32_t k) {
+    return same_columns(local, rows[2][at(k - 1)], rows[2][at(k)]);
+  };
+  const std::int32_t filled =
+      rows_to_fill(same, size(rows[0]) + size(rows[1]), size(rows[2]), slice);
   std::ranges::rotate(rows[2], rows[2].end() - filled);  // the shortest ones
   BlockRows result{{}, size(rows[0]), size(rows[0]) + size(rows[1]) + filled};
   for (const auto& kind : rows) result.rows.insert(result.rows.end(), kind.begin(), kind.end());
   return result;
 }
 
-// Where the rows of a PE's blocks go, one block behind the other; the rows themselves come later.
+// Where the rows of a PE's blocks go; the rows themselves come later.
 template <class T>
 Grouping place(const LocalSystem<T>& local, const std::vector<BlockRows>& blocks) {
+  std::vector<BlockSize> sizes;
+  for (const BlockRows& own : blocks)
+    sizes.push_back({own.remote, own.boundary, static_cast<std::int32_t>(own.rows.size())});
   Grouping result;
-  std::int32_t packet = local.ghosts, row = 0;
-  for (const BlockRows& own : blocks) {
-    BlockPlan block;
-    block.boundary = {row, row + own.boundary};
-    block.interior = {block.boundary.end, row + static_cast<std::int32_t>(own.rows.size())};
-    block.remote = own.remote;
-    block.first_packet = std::exchange(packet, packet + block.boundary.size());
-    row = block.interior.end;
-    result.blocks.push_back(std::move(block));
-  }
-  result.old_row.resize(at(row));
-  result.new_row.resize(at(row));
+  result.blocks = place_blocks(local.ghosts, sizes);
+  result.old_row.resize(at(local.rows()));
+  result.new_row.resize(at(local.rows()));
   return result;
 }
 
@@ -182,41 +164,20 @@ void renumber_matrices(HaloPlan<T>& plan, const std::vector<Grouping>& groupings
   }
 }
 
-// What the remote rows send, in the order of the blocks.
+// What the rows that other PEs read send, in their new order.
 template <class T>
-void renumber_sends(LocalSystem<T>& local, const Grouping& grouping) {
+void renumber_sends(LocalSystem<T>& local, const std::vector<std::int32_t>& new_row) {
   const auto old_ptr = local.send_ptr;
   const auto old = local.destinations;
-  std::size_t row = 0;
+  std::vector<std::int32_t> rows(new_row.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  std::ranges::sort(rows, {}, [&](std::int32_t row) { return new_row[at(row)]; });
+  std::size_t next = 0;
   auto to = local.destinations.begin();
-  for (const BlockPlan& block : grouping.blocks)
-    for (std::int32_t k = 0; k < block.remote; ++k) {
-      const std::size_t before =
-          at(grouping.old_row[at(block.boundary.begin + k)] - local.interior);
-      to = std::copy(old.begin() + old_ptr[before], old.begin() + old_ptr[before + 1], to);
-      local.send_ptr[++row] = to - local.destinations.begin();
-    }
-}
-
-// The new numbers of all ghosts: each PE tells those that read its rows, in the order in which they
-// have them as ghosts, which is that of the old numbers.
-template <class T>
-void renumber_ghosts(HaloPlan<T>& plan, const Peers& peers,
-                     const std::vector<Grouping>& groupings) {
-  std::vector<std::vector<std::vector<std::int32_t>>> sent(plan.local.size());
-  for (std::size_t k = 0; k < sent.size(); ++k) {
-    const LocalSystem<T>& local = plan.local[k];
-    sent[k].resize(at(peers.all()));
-    for (std::int32_t row = 0; row < local.boundary(); ++row)
-      for (auto d = local.send_ptr[at(row)]; d < local.send_ptr[at(row) + 1]; ++d)
-        sent[k][at(local.destinations[at(d)].pe)].push_back(
-            groupings[k].new_row[at(local.interior + row)]);
+  for (const std::int32_t row : rows) {
+    to = std::copy(old.begin() + old_ptr[at(row)], old.begin() + old_ptr[at(row) + 1], to);
+    local.send_ptr[++next] = to - local.destinations.begin();
   }
-  const auto received = exchange_lists(peers, "rows of the ghosts", sent);
-  for (std::size_t k = 0; k < sent.size(); ++k)
-    for (const Neighbour& neighbour : plan.local[k].neighbours)
-      std::ranges::copy(received[k][at(neighbour.pe)],
-                        plan.local[k].ghost_row.begin() + neighbour.first_ghost);
 }
 
 // The packets that blocks [first, end) of a PE with so many rows read.
@@ -249,21 +210,59 @@ std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers
   auto groupings = group_all(plan, cuttings, blocks, slice);
   std::vector<std::vector<std::int32_t>> packets;
   for (const Grouping& grouping : groupings) packets.push_back(packets_of_rows(grouping.blocks));
-  renumber_ghosts(plan, peers, groupings);  // while destinations go by the old numbers
   BlockHalos halos;
   for_blocks(plan, blocks, [&](int pe, int first, int end) {
     list_reads(plan.local[at(pe)].rows(), cuttings[at(pe)], first, end, groupings[at(pe)],
                packets[at(pe)]);
   });
   renumber_matrices(plan, groupings, blocks);
-  in_parallel(static_cast<int>(pes),
-              [&](int pe) { renumber_sends(plan.local[at(pe)], groupings[at(pe)]); });
+  std::vector<std::vector<std::int32_t>> sent(pes);
+  for (std::size_t pe = 0; pe < pes; ++pe)
+    sent[pe].assign(groupings[pe].new_row.begin() + plan.local[pe].interior,
+                    groupings[pe].new_row.end());
+  renumber_halos(plan, peers, sent);
   for (std::size_t pe = 0; pe < pes; ++pe) {
     const BlockPlan& last = groupings[pe].blocks.back();
     halos.packets.push_back(last.first_packet + last.boundary.size());
     halos.plans.push_back(std::move(groupings[pe].blocks));
   }
   return halos;
+}
+
+std::vector<BlockPlan> place_blocks(std::int32_t ghosts, const std::vector<BlockSize>& sizes) {
+  std::vector<BlockPlan> blocks;
+  std::int32_t packet = ghosts, row = 0;
+  for (const BlockSize& own : sizes) {
+    BlockPlan& block = blocks.emplace_back();
+    block.boundary = {row, row + own.boundary};
+    block.interior = {block.boundary.end, row + own.rows};
+    block.remote = own.remote;
+    block.first_packet = std::exchange(packet, packet + own.boundary);
+    row = block.interior.end;
+  }
+  return blocks;
+}
+
+template <class T>
+void renumber_halos(HaloPlan<T>& plan, const Peers& peers,
+                    const std::vector<std::vector<std::int32_t>>& new_row) {
+  // Each PE tells those that read its rows, in the order in which they have them as ghosts, which
+  // is that of the old numbers: while destinations go by these.
+  std::vector<std::vector<std::vector<std::int32_t>>> sent(plan.local.size());
+  for (std::size_t k = 0; k < sent.size(); ++k) {
+    const LocalSystem<T>& local = plan.local[k];
+    sent[k].resize(at(peers.all()));
+    for (std::int32_t row = 0; row < local.boundary(); ++row)
+      for (auto d = local.send_ptr[at(row)]; d < local.send_ptr[at(row) + 1]; ++d)
+        sent[k][at(local.destinations[at(d)].pe)].push_back(new_row[k][at(row)]);
+  }
+  const auto received = exchange_lists(peers, "rows of the ghosts", sent);
+  for (std::size_t k = 0; k < sent.size(); ++k)
+    for (const Neighbour& neighbour : plan.local[k].neighbours)
+      std::ranges::copy(received[k][at(neighbour.pe)],
+                        plan.local[k].ghost_row.begin() + neighbour.first_ghost);
+  in_parallel(static_cast<int>(plan.local.size()),
+              [&](int k) { renumber_sends(plan.local[at(k)], new_row[at(k)]); });
 }
 
 std::vector<std::int32_t> packets_of_rows(const std::vector<BlockPlan>& blocks) {
@@ -291,6 +290,10 @@ template std::optional<BlockHalos> make_block_halos(HaloPlan<float>&, const Peer
 template std::optional<BlockHalos> make_block_halos(HaloPlan<double>&, const Peers&,
                                                     std::span<const std::int32_t>, int,
                                                     std::int64_t, std::int32_t);
+template void renumber_halos(HaloPlan<float>&, const Peers&,
+                             const std::vector<std::vector<std::int32_t>>&);
+template void renumber_halos(HaloPlan<double>&, const Peers&,
+                             const std::vector<std::vector<std::int32_t>>&);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<float>&, const BoundaryRanges&,
                                                   const std::vector<BlockPlan>&, int);
 template std::vector<std::int32_t> packet_sources(const LocalSystem<double>&, const BoundaryRanges&,

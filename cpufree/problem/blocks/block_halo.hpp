@@ -53,6 +53,21 @@ std::optional<BlockHalos> make_block_halos(
   return make_block_halos(plan, AllHere(plan.local.size()), order, blocks, most_reads, slice);
 }
 
+// Rows of a block: those that other PEs read, those of its boundary with these, and all.
+struct BlockSize {
+  std::int32_t remote = 0;
+  std::int32_t boundary = 0;
+  std::int32_t rows = 0;
+};
+// The blocks of a PE with so many ghosts, one behind the other, without what they read.
+std::vector<BlockPlan> place_blocks(std::int32_t ghosts, const std::vector<BlockSize>& sizes);
+
+// Gives new numbers to the rows that other PEs read: new_row[k][j] is that of row `interior` + j of
+// plan.local[k]. Of all PEs, as ghosts and in the order in which they are sent.
+template <class T>
+void renumber_halos(HaloPlan<T>& plan, const Peers& peers,
+                    const std::vector<std::vector<std::int32_t>>& new_row);
+
 // Columns as a block's kernel knows them, for a halo of blocks: its own rows from 0, then what it
 // reads of others, in the order of BlockPlan::reads.
 struct BlockColumns {

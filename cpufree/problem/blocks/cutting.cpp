@@ -27,23 +27,6 @@ std::vector<std::int32_t> in_sequence(const LocalSystem<T>& local,
   return rows;
 }
 
-// The place nearest to `cut` where the rows before and behind it differ in what they read: rows of
-// a node of a mesh, which come one after another, stay together. Where a node is torn, slices of
-// all the rows that read it have no columns in runs (formats/slice_codes.hpp).
-template <class T>
-std::int32_t between_nodes(const LocalSystem<T>& local, const std::vector<std::int32_t>& rows,
-                           std::int32_t cut) {
-  constexpr std::int32_t kFar = 6;  // nodes have few rows; those of a dense block are all alike
-  const auto end = static_cast<std::int32_t>(rows.size());
-  const auto is_between = [&](std::int32_t k) {
-    return k == 0 || k == end || !same_columns(local, rows[at(k - 1)], rows[at(k)]);
-  };
-  for (std::int32_t by = 0; by <= kFar; ++by)
-    for (const std::int32_t k : {cut - by, cut + by})
-      if (k >= 0 && k <= end && is_between(k)) return k;
-  return cut;
-}
-
 // The block of each row: contiguous pieces of `rows` of equal weight, as near as nodes allow.
 template <class T>
 std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
@@ -52,10 +35,13 @@ std::vector<std::int32_t> share_out(const LocalSystem<T>& local,
   for (std::size_t k = 0; k < rows.size(); ++k)
     weight[k + 1] = weight[k] + local.row_ptr[at(rows[k]) + 1] - local.row_ptr[at(rows[k])];
   const auto pieces = split_rows(weight, {0, local.rows()}, blocks);
+  const auto same = [&](std::int32_t k) {
+    return same_columns(local, rows[at(k - 1)], rows[at(k)]);
+  };
   std::vector<std::int32_t> owner(rows.size());
   std::int32_t k = 0;
   for (std::size_t b = 0; b < pieces.size(); ++b)
-    for (const auto end = between_nodes(local, rows, pieces[b].end); k < end; ++k)
+    for (const auto end = cut_between_nodes(same, pieces[b].end, local.rows()); k < end; ++k)
       owner[at(rows[at(k)])] = static_cast<std::int32_t>(b);
   return owner;
 }
@@ -98,17 +84,14 @@ void inspect_neighbours(const LocalSystem<T>& local, int first, int end, Cutting
     }
 }
 
-// Whether every block reads those that read it.
-bool are_mutual(const Cutting& cutting, std::int32_t rows) {
+// Which blocks each block reads of.
+std::vector<std::uint32_t> pairs_of(const Cutting& cutting, std::int32_t rows) {
   const std::size_t blocks = cutting.reads.size();
-  std::vector<char> reads(blocks * blocks, 0);
+  std::vector<std::uint32_t> reads(blocks * blocks, 0);
   for (std::size_t block = 0; block < blocks; ++block)
     for (const std::int32_t column : cutting.reads[block])
       if (column < rows) reads[block * blocks + at(cutting.owner[at(column)])] = 1;
-  for (std::size_t a = 0; a < blocks; ++a)
-    for (std::size_t b = 0; b < a; ++b)
-      if (reads[a * blocks + b] != reads[b * blocks + a]) return false;
-  return true;
+  return reads;
 }
 
 // Finds what all blocks see of one another.
@@ -119,7 +102,8 @@ void survey(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
                inspect_neighbours(plan.local[at(pe)], first, end, cuttings[at(pe)]);
              });
   for (std::size_t pe = 0; pe < cuttings.size(); ++pe)
-    cuttings[pe].mutual = are_mutual(cuttings[pe], plan.local[pe].rows());
+    cuttings[pe].mutual =
+        are_mutual(pairs_of(cuttings[pe], plan.local[pe].rows()), cuttings[pe].reads.size());
 }
 
 // The rows that a block may have where it would have `rows`: a tenth more, and a whole slice.
@@ -128,6 +112,18 @@ std::int32_t rows_with_room(std::int32_t rows) {
 }
 
 }  // namespace
+
+bool are_mutual(const std::vector<std::uint32_t>& pairs, std::size_t blocks) {
+  for (std::size_t a = 0; a < blocks; ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (pairs[a * blocks + b] != pairs[b * blocks + a]) return false;
+  return true;
+}
+
+bool graph_pays(const CutFacts& parts, const CutFacts& pieces) {
+  return parts.mutual && parts.reads < pieces.reads &&
+         parts.most_rows <= rows_with_room(pieces.most_rows);
+}
 
 template <class T>
 std::vector<Cutting> cut_sequences(const HaloPlan<T>& plan,
@@ -154,9 +150,7 @@ void cut_graphs(const HaloPlan<T>& plan, std::vector<Cutting>& cuttings) {
   });
   survey(plan, parts);
   for (std::size_t pe = 0; pe < pes; ++pe)
-    if (parts[pe].mutual && parts[pe].all_reads() < cuttings[pe].all_reads() &&
-        parts[pe].most_rows() <= rows_with_room(cuttings[pe].most_rows()))
-      cuttings[pe] = std::move(parts[pe]);
+    if (graph_pays(parts[pe].facts(), cuttings[pe].facts())) cuttings[pe] = std::move(parts[pe]);
 }
 
 template std::vector<Cutting> cut_sequences(const HaloPlan<float>&,

@@ -63,6 +63,15 @@ LaneRows spread_rows(RowRange rows, int threads) {
   return spread;
 }
 
+LaneRows lanes_for(const BlockPlan& block, RowRange rows, std::int64_t entries,
+                   const LayoutOptions& options) {
+  if (options.spread) return spread_rows(rows, options.threads);
+  LaneRows shared = rows_on_lanes(rows, entries, options.threads, options.lanes_log2);
+  if (options.block_halos && block.rows() > options.threads)
+    shared.thin = std::min(shared.lanes_log2, kThinWithPackets);
+  return shared;
+}
+
 std::vector<PeLayout> begin_layouts(std::vector<std::vector<BlockPlan>> plans, bool block_halos) {
   std::vector<PeLayout> layouts(plans.size());
   for (std::size_t pe = 0; pe < plans.size(); ++pe) {
@@ -150,18 +159,15 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
       BlockColumns columns;
       const auto source =
           source_of(plan.local[at(k / blocks)], layout, share, columns, options.codes);
-      const auto lanes_log2 = [&](RowRange range) {
-        if (options.spread) return spread_rows(range, options.threads);
+      const auto on_lanes = [&](RowRange range) {
         const auto& ptr = source.local.row_ptr;
-        LaneRows shared = rows_on_lanes(range, ptr[at(range.end)] - ptr[at(range.begin)],
-                                        options.threads, options.lanes_log2);
-        if (options.block_halos && share.plan.rows() > options.threads)
-          shared.thin = std::min(shared.lanes_log2, kThinWithPackets);
-        if (shared.lanes_log2 > 0) shared.run = usual_run(source, range);
+        LaneRows shared =
+            lanes_for(share.plan, range, ptr[at(range.end)] - ptr[at(range.begin)], options);
+        if (!options.spread && shared.lanes_log2 > 0) shared.run = usual_run(source, range);
         return shared;
       };
-      share.interior = lanes_log2(share.plan.interior);
-      share.boundary = lanes_log2(share.plan.boundary);
+      share.interior = on_lanes(share.plan.interior);
+      share.boundary = on_lanes(share.plan.boundary);
       share.shape = shape_of(source, {share.interior, share.boundary});
     }
   });

@@ -80,6 +80,9 @@ std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
 LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2);
 // As many lanes for each row as there are threads, where rows are fewer.
 LaneRows spread_rows(RowRange rows, int threads);
+// Rows of a block's share as the options say, but for their `run`.
+LaneRows lanes_for(const BlockPlan& block, RowRange rows, std::int64_t entries,
+                   const LayoutOptions& options);
 // Chunks of slices that a warp of the block sums for these rows, one after the other.
 std::int64_t chunks_in_turn(const LaneRows& rows, std::int64_t entries, int threads);
 

@@ -37,10 +37,9 @@ constexpr std::int32_t kGathered = 20'000;
 
 // What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
 // small one is expected to stay on chip, with halos of blocks and its values as they are
-// (format_choice.cpp). `by_gpus`: it has no such halos, where columns in other blocks are packets,
-// that break runs.
+// (format_choice.cpp).
 template <class T>
-KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bool by_gpus) {
+KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
   const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
   std::set<T> values;
   for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
@@ -50,8 +49,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix, bo
   const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
                        kVectors * static_cast<double>(matrix.n) * sizeof(T);
   const int blocks = multiprocessors_of_pe(place.devices);
-  const bool halos =
-      !by_gpus && place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
+  const bool halos = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
   const bool small =
       halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
@@ -84,8 +82,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   auto cuts = cuts_for_gpus(place_, matrix, part, order);
   // Before memory is asked for, which starts CUDA.
   if (!cuts.empty()) prepare_layout<T>(place_.devices);
-  if (!place_.several_nodes())
-    compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix, !cuts.empty()));
+  if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
   if (gpu_makes_hierarchy(place_, matrix.nnz())) {
     prepare_hierarchy(place_.devices);
     prepare_layout<float>(place_.devices);  // of levels
@@ -120,8 +117,8 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
   require(!spec.team, "GPUs of one process lay a matrix out");
-  require(!spec.factors.any() && !spec.factors.multigrid() && spec.halo != 2,
-          "preconditioners with factors, and halos of blocks, are made of matrices on the host");
+  require(!spec.factors.any() && !spec.factors.multigrid(),
+          "preconditioners with factors are made of matrices on the host");
   prepare_layout<T>(place_.devices);
   compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
   timer_.lap("choice");
@@ -207,8 +204,6 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
     return refuse(found.flaw), true;
   }
-  if (matrix.device != VectorView<T>::kHost && may_get_block_halos(place_, sent))
-    return refuse("the host is to lay this matrix out: its blocks may exchange packets"), true;
   std::optional<HierarchyOnGpu> hierarchy;
   if (place_.spec.factors.multigrid()) {
     const GpuRows<T>& rows = sent.rows.front();

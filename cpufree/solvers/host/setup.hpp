@@ -37,10 +37,10 @@ Extent extent_of(const Shares& shares);
 // PE, and rows read each of them a few times at most: every read is a look at the packet.
 bool use_packets(const SystemSpec& spec, const Shares& shares, std::size_t most);
 
-// Nonzeros beyond which renumbering takes too long.
+// Nonzeros beyond which barriers among blocks cost less than packets.
 inline constexpr std::int64_t kMostBlockHaloNonzeros = 24'000'000;
-// From which on GPUs lay a matrix out that gets no halos of blocks: below, the host has done it
-// before the GPU has run its dozens of kernels.
+// From which on GPUs lay a matrix out: below, the host has done it before the GPU has run its
+// dozens of kernels.
 inline constexpr std::int64_t kLeastGpuLayoutNonzeros = 400'000;
 
 // Whether a system of so many nonzeros may have halos of blocks (most_block_reads).

@@ -55,8 +55,7 @@ def lay_out_on_gpu(
 
     Returns:
         The matrix, or why the matrix has to be on the host. That takes what is made there alone,
-        such as another order of rows, METIS, packets among blocks of small systems, or errors that
-        say which entry is wrong.
+        such as another order of rows, METIS, or errors that say which entry is wrong.
     """
     kind = A.dtype if dtype is None else floating(dtype)
     where = _placement(A, context, kind)

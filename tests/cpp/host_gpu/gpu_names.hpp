@@ -69,6 +69,7 @@ struct Settings {
   int small = -1;                 // a device with one multiprocessor, and less memory on chip
   bool peer_memory = true;        // the driver has room for one more device that is reached
   std::size_t memory = std::size_t{1} << 36;  // of a device, of which none is ever taken
+  int multiprocessors = 2;
 };
 // Nothing may be under way.
 void configure(const Settings& settings);

@@ -132,7 +132,9 @@ gpuError_t gpuDeviceSynchronize() {
   return gpuSuccess;
 }
 gpuError_t gpuGetDeviceProperties(gpuDeviceProp_t* properties, int device) {
-  *properties = {"stand-in", machine().settings.memory, is_small(device) ? 1 : 2, 9, 0, 0, {}};
+  int multiprocessors = 0;
+  static_cast<void>(gpuMultiprocessors(&multiprocessors, device));
+  *properties = {"stand-in", machine().settings.memory, multiprocessors, 9, 0, 0, {}};
   properties->uuid.bytes[0] = static_cast<char>(device + 1);
   return gpuSuccess;
 }
@@ -148,7 +150,7 @@ gpuError_t gpuDeviceEnablePeerAccess(int, unsigned) {
   return machine().settings.peers ? gpuSuccess : fail(gpuErrorPeerAccessUnsupported);
 }
 gpuError_t gpuMultiprocessors(int* count, int device) {
-  *count = is_small(device) ? 1 : 2;
+  *count = is_small(device) ? 1 : machine().settings.multiprocessors;
   return gpuSuccess;
 }
 gpuError_t gpuSharedMemoryOfBlock(int* bytes, int device) {

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/blocks/piece_reads.hpp"
 #include "cpufree/problem/partition.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
@@ -326,32 +325,4 @@ TEST(blocks_that_read_in_one_direction_only_are_refused_and_the_plan_kept) {
   const auto before = plan.local[0].col;
   CHECK(!make_block_halos(plan, {}, 2).has_value());
   CHECK(std::ranges::equal(before, plan.local[0].col));
-}
-
-TEST(pieces_read_more_than_is_allowed_where_no_halos_are_made) {
-  for (const int pes : {1, 2})
-    for (const int blocks : {1, 3, 8}) {
-      const auto a = grid2d(40, 30);
-      const auto part = contiguous_partition(a.row_ptr, pes);
-      std::vector<std::int64_t> cuts{0};
-      for (int pe = 1; pe <= pes; ++pe)
-        cuts.push_back(std::ranges::lower_bound(part, pe) - part.begin());
-      std::int64_t least = 0;  // that make_block_halos has to be allowed
-      const auto made = [&](std::int64_t most) {
-        auto plan = make_halo_plan(a.view(), part, {}, pes);
-        return make_block_halos(plan, {}, blocks, most).has_value();
-      };
-      while (!made(least)) ++least;
-      CHECK(!pieces_read_more(a.view(), cuts, blocks, least));
-      CHECK(least == 0 || pieces_read_more(a.view(), cuts, blocks, least - 1));
-    }
-}
-
-TEST(pieces_of_arrays_that_are_no_rows_are_not_followed_out_of_them) {
-  auto a = grid2d(40, 30);
-  a.col[100] = -5;
-  a.col[900] = 1'000'000;
-  a.row_ptr[500] = 1'000'000;
-  const std::vector<std::int64_t> cuts{0, a.n()};
-  CHECK(!pieces_read_more(a.view(), cuts, 3, 1'000'000));
 }

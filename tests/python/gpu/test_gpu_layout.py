@@ -32,6 +32,8 @@ TUNINGS: dict[str, dict[str, Any]] = {
     "stores": {"halo": 0},
     "plain": {"halo": 1, "compress": 0},
     "four lanes": {"halo": 1, "lanes_log2": 2},
+    "packets among blocks": {"halo": 2},
+    "packets, four lanes": {"halo": 2, "lanes_log2": 2},
 }
 
 
@@ -76,10 +78,14 @@ def test_a_matrix_whose_blocks_exchange_no_packets_is_laid_out_by_the_gpu_unaske
     assert np.array_equal(one["x"], other["x"])
 
 
-def test_a_matrix_whose_blocks_exchange_packets_is_left_to_the_host() -> None:
+def test_a_matrix_whose_blocks_exchange_packets_is_laid_out_by_the_gpu_unasked() -> None:
     A = cpufree.generate.poisson2d(910, 900)
-    assert "refused" in system(A, 1, -1, inspect=True).plan()
-    assert system(A, 1, -1).plan()["block_halo"] == "packets"
+    made, by_host = (system(A, 1, layout, inspect=layout < 0) for layout in (-1, 0))
+    assert "entries" in made.plan()
+    assert made.plan()["block_halo"] == by_host.plan()["block_halo"] == "packets"
+    b = rhs(A)
+    one, other = (solve(s, b, "prcg", "jacobi", maxiter=60, rtol=1e-30) for s in (made, by_host))
+    assert np.array_equal(one["x"], other["x"])
 
 
 @on_all_counts

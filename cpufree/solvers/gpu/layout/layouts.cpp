@@ -146,24 +146,18 @@ void GpuLayouts<T>::choose_lanes(std::size_t k, PeLayout& pe, const LayoutOption
       ends.push_back(rows.begin);
       ends.push_back(rows.end);
     }
-  if (options.spread) {
-    for (ShareLayout& share : pe.shares) {
-      share.interior = spread_rows(share.plan.interior, options.threads);
-      share.boundary = spread_rows(share.plan.boundary, options.threads);
-    }
-    return;
-  }
-  const auto begins = begins_of(k, ends);
+  const auto begins = options.spread ? std::vector<std::int64_t>(ends.size()) : begins_of(k, ends);
   std::size_t next = 0;
   values_[k].entries.assign(pe.shares.size(), 0);
   for (ShareLayout& share : pe.shares)
     for (auto [from, to] : {std::pair(&share.plan.interior, &share.interior),
                             std::pair(&share.plan.boundary, &share.boundary)}) {
-      *to = rows_on_lanes(*from, begins[next + 1] - begins[next], options.threads,
-                          options.lanes_log2);
-      values_[k].entries[next / 4] += begins[next + 1] - begins[next];
+      const std::int64_t entries = begins[next + 1] - begins[next];
+      *to = lanes_for(share.plan, *from, entries, options);
+      values_[k].entries[next / 4] += entries;
       next += 2;
     }
+  if (options.spread) return;
   choose_runs(k, pe);
 }
 
@@ -363,7 +357,7 @@ BesideSlicesOnGpu<T> GpuLayouts<T>::fill(std::size_t k, const PeLayout& pe, cons
   beside.global_row = Int32s::uninitialised(mine.device(), at(pe.private_rows));
   beside.inverse = DeviceArray<T>::uninitialised(mine.device(), at(pe.private_rows));
   launch_layout(
-      layout::FillPrivate<T>{local(k), mine.names(), mine.first, of_blocks.data(),
+      layout::FillPrivate<T>{as_they_are(k), mine.names(), mine.first, of_blocks.data(),
                              static_cast<int>(pe.shares.size()), pe.private_rows,
                              beside.global_row.data(), beside.inverse.data(), mine.facts.data()},
       summing_threads(pe.private_rows), mine.stream);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpufree/formats/layout/slices.hpp"
+#include "cpufree/solvers/gpu/layout/block_halos.hpp"
 #include "cpufree/solvers/gpu/layout/rows.hpp"
 #include "cpufree/solvers/gpu/share_layout.hpp"
 #include "cpufree/solvers/host/setup.hpp"
@@ -37,7 +38,17 @@ class GpuLayouts {
   // As make_block_plans does.
   std::vector<std::vector<BlockPlan>> block_plans(const HaloPlan<T>& halos, int blocks,
                                                   Awaited awaited = Awaited::those_read);
-  // As lay_out_shares does, without halos of blocks.
+  // Gives rows the order that their blocks want: with halos of blocks, if these can be had, or as
+  // they have been before; or for blocks of block_plans.
+  std::optional<HalosOnGpus> make_halos(HaloPlan<T>& halos, int blocks, std::int64_t most_reads) {
+    return make_block_halos(halos, rows_, blocks, most_reads);
+  }
+  void take_halos(const std::vector<gpu::DeviceArray<std::int32_t>>& order,
+                  const std::vector<std::vector<BlockPlan>>& plans) {
+    take_block_halos(rows_, order, plans);
+  }
+  void sort() { sort_rows(rows_); }
+  // As lay_out_shares does.
   std::vector<PeLayout> lay_out(std::vector<std::vector<BlockPlan>> plans,
                                 const LayoutOptions& options);
   const GpuRows<T>& rows(std::size_t k) const { return rows_[k]; }
@@ -62,7 +73,15 @@ class GpuLayouts {
     std::vector<std::int64_t> lengths;     // of their lanes
   };
 
+  // Rows as slices have them, with the names that kernels give columns, if there are any.
   layout::LocalRows<T> local(std::size_t k) const {
+    layout::LocalRows<T> named = as_they_are(k);
+    if (rows_[k].row_name.size() == 0) return named;
+    named.entry_name = rows_[k].entry_name.data();
+    named.row_name = rows_[k].row_name.data();
+    return named;
+  }
+  layout::LocalRows<T> as_they_are(std::size_t k) const {
     return {rows_[k].ptr.data(), rows_[k].col.data(), rows_[k].val.data(), rows_[k].columns};
   }
   std::vector<std::int64_t> begins_of(std::size_t k, const std::vector<std::int32_t>& rows);

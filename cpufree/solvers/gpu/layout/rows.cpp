@@ -7,7 +7,6 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/layout/staging.hpp"
 
@@ -178,31 +177,13 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   return seen;
 }
 
-template <class T>
-std::int64_t reads_of_pieces(const GpuRows<T>& rows, int pieces) {
-  const OnDevice here(rows.device());
-  const std::size_t words = (at(rows.rows) + 31) / 32;
-  const DeviceArray<std::uint32_t> read(rows.stream, at(pieces) * words);
-  const DeviceArray<std::uint64_t> reads(rows.stream, std::size_t{1});
-  layout::CountReads<T> kernel;
-  kernel.rows = rows.part();
-  kernel.pieces = pieces;
-  kernel.nnz_weight = row_weight(1) - row_weight(0);
-  kernel.row_weight = row_weight(0);
-  kernel.read = read.data();
-  kernel.reads = reads.data();
-  launch_layout(kernel, summing_threads(rows.rows), rows.stream);
-  return static_cast<std::int64_t>(fetch(rows.stream, reads.data(), 1)[0]);
-}
-
 #define CPUFREE_ROWS(T)                                                                            \
   template std::int64_t begin_of(const GivenCsr<T>&, std::int64_t);                                \
   template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&, const std::int32_t*, \
                                                           std::int64_t);                           \
   template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \
                                              const std::vector<int>&);                             \
-  template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);                                 \
-  template std::int64_t reads_of_pieces(const GpuRows<T>&, int);
+  template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);
 CPUFREE_ROWS(float)
 CPUFREE_ROWS(double)
 

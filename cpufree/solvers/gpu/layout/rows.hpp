@@ -30,6 +30,8 @@ struct GpuRows {
   gpu::DeviceArray<std::int32_t> col;
   gpu::DeviceArray<T> val;
   gpu::DeviceArray<std::int32_t> global_row;  // empty: row k is `first` + k
+  // With halos of blocks: what kernels call the column of each entry, and each row.
+  gpu::DeviceArray<std::int32_t> entry_name, row_name;
   gpu::DeviceArray<layout::Facts> facts;
   std::int64_t ghost_reads = 0;
   bool sound = true;  // they are rows of a matrix, as far as that has been looked at
@@ -77,15 +79,16 @@ struct FoundInRows {
 template <class T>
 FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all);
 
-// How many rows contiguous pieces of equal weight of a matrix of one PE, whose rows are sound, read
-// of others: what pieces_read_more asks.
-template <class T>
-std::int64_t reads_of_pieces(const GpuRows<T>& rows, int pieces);
-
 // Gives each PE its rows in its own numbers. Returns the plan without rows, row numbers and
 // entries.
 template <class T>
 HaloPlan<T> number_rows(std::vector<GpuRows<T>>& rows);
+
+// Gives the first `moved` rows, or all, another order: row order[k] becomes row k. Entries keep
+// their sequence.
+template <class T>
+void reorder_rows(GpuRows<T>& rows, const gpu::DeviceArray<std::int32_t>& order,
+                  std::int32_t moved);
 
 // Sorts interior rows by length where that pays (sort_by_length).
 template <class T>

@@ -57,34 +57,33 @@ Sorted sort_windows(const GpuRows<T>& mine) {
   return sorted;
 }
 
+}  // namespace
+
 template <class T>
-void reorder(GpuRows<T>& mine, const Int32s& order) {
+void reorder_rows(GpuRows<T>& mine, const Int32s& order, std::int32_t moved) {
   const int device = mine.device();
-  const Int32s new_row = Int32s::uninitialised(device, at(mine.interior));
+  const Int32s new_row = Int32s::uninitialised(device, at(moved));
   const Int32s old_row = Int32s::uninitialised(device, at(mine.rows));
   Int32s global_row = Int32s::uninitialised(device, at(mine.rows));
-  launch_layout(
-      layout::InvertOrder<T>{order.data(), mine.interior, mine.rows, mine.names(), mine.first,
-                             new_row.data(), old_row.data(), global_row.data()},
-      mine.rows, mine.stream);
+  launch_layout(layout::InvertOrder<T>{order.data(), moved, mine.rows, mine.names(), mine.first,
+                                       new_row.data(), old_row.data(), global_row.data()},
+                mine.rows, mine.stream);
   const Int32s length = Int32s::uninitialised(device, at(mine.rows));
   launch_layout(layout::RowLengths<T>{mine.ptr.data(), old_row.data(), 0, mine.rows, length.data()},
                 mine.rows, mine.stream);
   auto ptr = scan_numbers<T>(mine.stream, length.data(), mine.rows);
   Int32s col = Int32s::uninitialised(device, at(mine.nnz));
   auto val = DeviceArray<T>::uninitialised(device, at(mine.nnz));
-  launch_layout(layout::MoveRows<T>{mine.ptr.data(), mine.col.data(), mine.val.data(),
-                                    mine.interior, mine.rows, new_row.data(), old_row.data(),
-                                    ptr.data(), col.data(), val.data()},
-                mine.rows, mine.stream);
+  launch_layout(
+      layout::MoveRows<T>{mine.ptr.data(), mine.col.data(), mine.val.data(), moved, mine.rows,
+                          new_row.data(), old_row.data(), ptr.data(), col.data(), val.data()},
+      mine.rows, mine.stream);
   mine.stream.wait();
   mine.ptr = std::move(ptr);
   mine.col = std::move(col);
   mine.val = std::move(val);
   mine.global_row = std::move(global_row);
 }
-
-}  // namespace
 
 template <class T>
 void sort_rows(std::vector<GpuRows<T>>& rows) {
@@ -103,10 +102,12 @@ void sort_rows(std::vector<GpuRows<T>>& rows) {
   if (!sums.pays()) return;
   in_parallel(pes, [&](int k) {
     const OnDevice here(rows[at(k)].device());
-    reorder(rows[at(k)], sorted[at(k)].order);
+    reorder_rows(rows[at(k)], sorted[at(k)].order, rows[at(k)].interior);
   });
 }
 
+template void reorder_rows(GpuRows<float>&, const Int32s&, std::int32_t);
+template void reorder_rows(GpuRows<double>&, const Int32s&, std::int32_t);
 template void sort_rows(std::vector<GpuRows<float>>&);
 template void sort_rows(std::vector<GpuRows<double>>&);
 

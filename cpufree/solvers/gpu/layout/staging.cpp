@@ -133,13 +133,23 @@ void Staging::run(const std::vector<StagedCopy>& copies, bool to_device) {
   });
 }
 
-void send_staged(const std::vector<StagedCopy>& copies) {
+namespace {
+// Calls f(staging) with the one that set-ups share, or another one.
+template <class F>
+void with_shared(F&& f) {
   static std::mutex busy;
   static Staging& shared = *new Staging;  // never freed: CUDA ends before statics do
-  if (const std::unique_lock alone(busy, std::try_to_lock); alone)
-    shared.send(copies);
-  else
-    Staging().send(copies);
+  Staging other;
+  const std::unique_lock alone(busy, std::try_to_lock);
+  f(alone ? shared : other);
+}
+}  // namespace
+
+void send_staged(const std::vector<StagedCopy>& copies) {
+  with_shared([&](Staging& staging) { staging.send(copies); });
+}
+void fetch_staged(const std::vector<StagedCopy>& copies) {
+  with_shared([&](Staging& staging) { staging.fetch(copies); });
 }
 
 }  // namespace cpufree

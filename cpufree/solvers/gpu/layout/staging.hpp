@@ -43,8 +43,9 @@ class Staging {
   std::map<int, Workers> workers_;  // of each device
 };
 
-// Does these copies to GPUs through buffers that set-ups share, since to pin new ones takes
-// milliseconds; while another thread uses them, through buffers of its own.
+// Does these copies through buffers that set-ups share, since to pin new ones takes milliseconds;
+// while another thread uses them, through buffers of its own.
 void send_staged(const std::vector<StagedCopy>& copies);
+void fetch_staged(const std::vector<StagedCopy>& copies);
 
 }  // namespace cpufree

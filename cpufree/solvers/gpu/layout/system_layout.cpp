@@ -9,7 +9,6 @@
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
-#include "cpufree/problem/blocks/piece_reads.hpp"
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
@@ -63,38 +62,6 @@ bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t 
   return bytes < static_cast<double>(gpu::memory_info().free);
 }
 
-// Whether the host is to lay a matrix out for halos of blocks that may pay: where the contiguous
-// pieces of PEs with so many rows and nonzeros do not read too much. more(blocks, most): whether
-// they read more than that.
-template <class F>
-bool may_get_block_halos(const GpuPlace& place, const Shares& shares, std::size_t value_bytes,
-                         F&& more) {
-  const SystemSpec& spec = place.spec;
-  if (spec.halo == 2) return true;
-  const int blocks = spec.blocks != 0 ? spec.blocks : default_blocks(place, extent_of(shares).rows);
-  const std::int64_t reads = most_block_reads(spec, shares, blocks, value_bytes);
-  return reads > 0 && !more(blocks, reads);
-}
-
-PlanReport::Pe share_of(std::int64_t rows, std::int64_t nonzeros) {
-  PlanReport::Pe pe;
-  pe.rows = rows;
-  pe.nnz = nonzeros;
-  return pe;
-}
-
-template <class T>
-bool may_get_block_halos(const GpuPlace& place, const CsrView<T>& matrix,
-                         std::span<const std::int64_t> cuts) {
-  Shares shares;
-  for (std::size_t k = 0; k + 1 < cuts.size(); ++k)
-    shares.push_back(share_of(cuts[k + 1] - cuts[k],
-                              matrix.row_ptr[at(cuts[k + 1])] - matrix.row_ptr[at(cuts[k])]));
-  return may_get_block_halos(place, shares, sizeof(T), [&](int blocks, std::int64_t most) {
-    return pieces_read_more(matrix, cuts, blocks, most);
-  });
-}
-
 // What there is to know before rows are shared among blocks.
 template <class T>
 SystemLayout<T> begin_layout(const GpuPlace& place, HaloPlan<T> plan, const Shares& shares) {
@@ -118,15 +85,15 @@ SystemLayout<T> begin_layout(const GpuPlace& place, HaloPlan<T> plan, const Shar
   return to;
 }
 
-// Halos of blocks, where they pay and can be had: the rows of the blocks, else none.
-template <class T>
-std::optional<BlockPlans> use_block_halos(const GpuPlace& place,
-                                          std::span<const std::int32_t> order, const Shares& shares,
-                                          const Peers& peers, SystemLayout<T>& to) {
+// Halos of blocks, where they pay and can be had: the rows of the blocks, else none. make(reads):
+// those of blocks that together read at most so many packets.
+template <class T, class F>
+std::optional<BlockPlans> use_block_halos(const GpuPlace& place, const Shares& shares,
+                                          const Peers& peers, SystemLayout<T>& to, F&& make) {
   LayoutFacts& facts = to.facts;
   const std::int64_t reads = most_block_reads(place.spec, shares, facts.blocks, sizeof(T));
-  if (reads == 0) return {};
-  auto halos = make_block_halos(to.plan, peers, order, facts.blocks, reads);
+  if (reads == 0 || place.several_nodes()) return {};
+  std::optional<BlockHalos> halos = make(reads);
   if (!halos) return {};
   facts.block_halos = true;
   to.report.block_halo = "packets";
@@ -235,17 +202,7 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
   // Where GPUs make levels of several PEs, the host lays these out.
   const bool with_levels = spec.pes == 1 && gpu_makes_hierarchy(place, matrix.nnz());
   if (!can || !(spec.factors.multigrid() ? with_levels : wanted)) return {};
-  auto cuts = cuts_of(matrix.row_ptr, part, spec.pes);
-  if (cuts.empty() || may_get_block_halos(place, matrix, cuts)) return {};
-  return cuts;
-}
-
-template <class T>
-bool may_get_block_halos(const GpuPlace& place, const SentRows<T>& sent) {
-  const GpuRows<T>& rows = sent.rows.at(0);
-  return may_get_block_halos(
-      place, {share_of(rows.rows, rows.nnz)}, sizeof(T),
-      [&](int blocks, std::int64_t most) { return reads_of_pieces(rows, blocks) > most; });
+  return cuts_of(matrix.row_ptr, part, spec.pes);
 }
 
 template <class T>
@@ -275,7 +232,6 @@ SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
 template <class T>
 ArrivedRows<T> number_on_gpus(SentRows<T> sent, LapTimer& timer) {
   HaloPlan<T> plan = number_rows(sent.rows);
-  sort_rows(sent.rows);
   ArrivedRows<T> arrived{std::move(sent.found), std::move(plan),
                          GpuLayouts<T>(std::move(sent.rows))};
   timer.lap("plan");
@@ -288,8 +244,9 @@ SystemLayout<T> lay_out_by_host(const GpuPlace& place, HaloPlan<T> plan,
   const auto peers = peers_of(place.team(), place.spec.pes);
   const Shares shares = shares_of(plan, *peers);
   SystemLayout<T> to = begin_layout(place, std::move(plan), shares);
-  std::optional<BlockPlans> plans;
-  if (!place.several_nodes()) plans = use_block_halos(place, order, shares, *peers, to);
+  auto plans = use_block_halos(place, shares, *peers, to, [&](std::int64_t reads) {
+    return make_block_halos(to.plan, *peers, order, to.facts.blocks, reads);
+  });
   if (!plans) {
     sort_by_length(to.plan, *peers);
     plans = make_block_plans(to.plan, *peers, to.facts.blocks);
@@ -305,11 +262,22 @@ template <class T>
 SystemLayout<T> lay_out_by_gpus(const GpuPlace& place, ArrivedRows<T>& rows) {
   const Shares shares = rows.layouts.shares(rows.plan);
   SystemLayout<T> to = begin_layout(place, std::move(rows.plan), shares);
-  const BlockPlans plans = rows.layouts.block_plans(to.plan, to.facts.blocks);
-  find_sources(plans, AllHere(plans.size()), to);
+  const AllHere peers(shares.size());
+  auto plans = use_block_halos(
+      place, shares, peers, to, [&](std::int64_t reads) -> std::optional<BlockHalos> {
+        auto made = rows.layouts.make_halos(to.plan, to.facts.blocks, reads);
+        if (!made) return {};
+        to.order = std::move(made->order);
+        return std::move(made->halos);
+      });
+  if (!plans) {
+    rows.layouts.sort();
+    plans = rows.layouts.block_plans(to.plan, to.facts.blocks);
+    find_sources(*plans, peers, to);
+  }
   if (to.facts.packets > 0) count_destinations_from_ghosts(to.plan, shares);
   lay_out_pes<T>(
-      place, [&](const LayoutOptions& options) { return rows.layouts.lay_out(plans, options); },
+      place, [&](const LayoutOptions& options) { return rows.layouts.lay_out(*plans, options); },
       to);
   if (place.spec.inspect) to.report.entries = rows.found.entries;
   to.report.mean_distance = rows.found.distance;
@@ -327,6 +295,7 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
     for (const ShareLayout& share : layout.shares) of_pe.push_back(share.plan);
   }
   LayoutFacts facts = old.facts;
+  if (rows != nullptr) old.order.empty() ? rows->sort() : rows->take_halos(old.order, plans);
   const LayOut lay_out =
       rows == nullptr ? host_lay_out(old.plan, plans, facts.block_halos)
                       : [&](const LayoutOptions& options) { return rows->lay_out(plans, options); };
@@ -342,7 +311,6 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
                                                    std::span<const std::int32_t>,              \
                                                    std::span<const std::int32_t>);             \
   template bool have_room(const GpuPlace&, const GivenCsr<T>&, std::span<const std::int64_t>); \
-  template bool may_get_block_halos(const GpuPlace&, const SentRows<T>&);                      \
   template SentRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,                       \
                                     std::span<const std::int64_t>, bool, LapTimer&);           \
   template ArrivedRows<T> number_on_gpus(SentRows<T>, LapTimer&);                              \

@@ -54,8 +54,7 @@ std::vector<PeLayout> choose_format(const GpuPlace& place, LayoutFacts& facts,
                                     const LayOut& lay_out);
 
 // Where each PE's rows begin, and the last one's end, if GPUs are to lay a matrix out, provided
-// that they have room; none: the host is, most likely with halos of blocks if there may be any.
-// `part` and `order` as in make_system.
+// that they have room; none: the host is. `part` and `order` as in make_system.
 template <class T>
 std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>& matrix,
                                         std::span<const std::int32_t> part,
@@ -78,11 +77,6 @@ template <class T>
 SentRows<T> send_to_gpus(const GpuPlace& place, const GivenCsr<T>& matrix,
                          std::span<const std::int64_t> cuts, bool inspect, LapTimer& timer);
 
-// Whether the host is to lay these rows of one PE, which have no flaw, out: blocks may exchange
-// packets.
-template <class T>
-bool may_get_block_halos(const GpuPlace& place, const SentRows<T>& sent);
-
 // Rows on their GPUs, in the numbers of the PEs.
 template <class T>
 struct ArrivedRows {
@@ -102,6 +96,8 @@ struct SystemLayout {
   std::vector<PeLayout> pes;                       // likewise
   std::vector<std::vector<std::int32_t>> sources;  // of each PE here: who sends each packet
   std::vector<RemotePlan> far;                     // likewise, where there are several nodes
+  // Rows that GPUs have renumbered for halos of blocks: HalosOnGpus::order.
+  std::vector<gpu::DeviceArray<std::int32_t>> order;
   PlanReport report;
 };
 
@@ -115,7 +111,7 @@ template <class T>
 SystemLayout<T> lay_out_by_gpus(const GpuPlace& place, ArrivedRows<T>& rows);
 
 // How other values of the same pattern would lie in a new system: those of old.plan or, unless it
-// is null, of `rows`. None: not as the old ones do.
+// is null, of `rows`, which get the order of the old ones. None: not as the old ones do.
 template <class T>
 std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
                                                    const SystemLayout<T>& old,
