@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_script import BENCH, load
@@ -99,6 +100,36 @@ def test_the_table_compares_with_ours_by_the_rule_of_all_benchmarks(tmp_path: Pa
     ]
     assert list(means(watched.bench, lines)) == [
         "theirs over ours: 2.00 (geometric mean of 2), 2.00 to 2.00"
+    ]
+
+
+def test_what_a_benchmark_says_below_its_table_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def closing(found: Any) -> Iterator[str]:
+        for case, of in found.items():
+            yield f"{case}: {', '.join(of)}"
+
+    run(Watched(closing=closing), tmp_path / "a.jsonl")
+    assert "size 10: ours, theirs\n" in capsys.readouterr().out
+
+
+def test_where_a_preconditioner_is_sooner_counts_set_up_and_convergence() -> None:
+    won = load("preconditioners").won
+
+    def of(whole: float, reason: str = "CONVERGED_RTOL") -> list[dict[str, Any]]:
+        return [{"whole": whole, "reason": reason}]
+
+    found = {
+        "easy": {"jacobi": of(1.0), "fsai": of(2.0), "amg": of(3.0)},
+        "hard": {"jacobi": of(9.0), "fsai": of(2.0), "amg": of(1.0)},
+        "failing": {"jacobi": of(1.0, "DIVERGED_MAXITER"), "fsai": of(5.0)},
+    }
+    assert list(won(found)) == [
+        "jacobi is sooner than amg on 1 of 2 (easy)",
+        "fsai is sooner than jacobi on 2 of 3 (hard, failing)",
+        "fsai is sooner than amg on 1 of 2 (easy)",
+        "amg is sooner than jacobi on 1 of 2 (hard)",
     ]
 
 

@@ -18,7 +18,7 @@ from cpufree.bench.core.recording import recording
 from cpufree.bench.core.records import Line, read
 from cpufree.bench.declared import table
 from cpufree.bench.declared.declaration import Bench, Case
-from cpufree.bench.declared.measure import Chosen, Measurement
+from cpufree.bench.declared.measure import Chosen, Measurement, measurements
 from cpufree.bench.options import default_out
 from cpufree.cli import display
 from cpufree.cli.commands import explain
@@ -140,5 +140,5 @@ def _run(bench: Bench, chosen: Chosen, cases: Sequence[Case], given: Any) -> int
 def _show(bench: Bench, lines: Sequence[Line] | Sequence[Mapping[str, Any]]) -> None:
     console = display.report_console()
     console.print(display.columns(table.heads(bench), table.rows(bench, lines), bench.name))
-    for line in table.means(bench, lines):
+    for line in (*table.means(bench, lines), *bench.closing(dict(measurements(lines)))):
         console.print(Text(line), soft_wrap=True)

@@ -82,6 +82,10 @@ class Bench:
     """What is compared, of what calls return."""
     shown: Sequence[str] = ()
     """What else the table shows of it."""
+    closing: Callable[[Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]], Iterator[str]] = (
+        lambda _: iter(())
+    )
+    """What is said below the table, of what calls have returned, by case and contender."""
     repeats: int = 7
     cold: bool = False
     """No call warms up."""
