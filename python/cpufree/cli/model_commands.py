@@ -155,25 +155,30 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
 @with_options(model_options.CALIBRATE)
 def calibrate_command(given: Given) -> None:
     """Measure in seconds what engine and GPUs are chosen by; from then on, choices go by it."""
+    from cpufree import machine
     from cpufree.cli import model_report
     from cpufree.cli.calibrate import measured_solves
     from cpufree.engines import choices, gpus
-    from cpufree.machine import files, like, own_file
+    from cpufree.machine import files, own_file
     from cpufree.model.calibrate import choices_of
 
     paper = outputs(given)
     notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
-    solves = stage(notes, "solving", measured_solves, lambda found: f"{len(found)} solves")
     there, cores = gpus.usable(gpus.find()), choices.available_cores()
     gpu = there[0].name if there else "none"
-    path = given["out"] or str(own_file(gpu))
-    found, taken_from = choices_of(solves, cores), like(gpu)
+    path, like = given["out"] or str(own_file(gpu)), machine.like(gpu)
+    known = machine.load(like)
+    solves = stage(
+        notes, "solving", lambda: measured_solves(known), lambda found: f"{len(found)} solves"
+    )
+    found = choices_of(solves, cores, known)
     name = f"{len(there)} × {gpu}, {cores} cores" if there else f"{cores} cores, no GPU"
-    content = {"machine": name, "gpu": gpu, "like": taken_from, "choices": found}
+    written = {key: files.plain(one) for key, one in found.items()}
+    content = {"machine": name, "gpu": gpu, "like": like, "choices": written}
     if not given["out"]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write(path, content)
-    paper.print(model_report.choices_report(found, taken_from))
+    paper.print(model_report.choices_report(found, like))
     finish(given, ("calibrate",), model_options.CALIBRATE, {"file": path, "machine": content})
     end(given, f"choices of {name} in {path}")
 

@@ -76,17 +76,16 @@ def machine_report(found: Communication) -> RenderableType:
     return Group(*parts)
 
 
-def choices_report(choices: Mapping[str, Mapping[str, Any]], like: str) -> RenderableType:
+def choices_report(choices: Mapping[str, Quantity], like: str) -> RenderableType:
     """Return the numbers of a calibration."""
     rows = []
     for name, one in choices.items():
-        ends = f"{one['low']:.4g} to {one['high']:.4g}" if "low" in one else ""
-        value, unit = one["value"], one["unit"].replace("1", "")
-        if isinstance(value, dict):
-            told = ", ".join(f"{count}: {number:.3g}" for count, number in value.items())
-        else:
-            told = f"{value:.4g}"
-        rows.append((name, f"{told} {unit}".rstrip(), ends))
+        ends = "" if one.low is None else f"{one.low:.4g} to {one.high:.4g}"
+        told = f"{one.value:.4g}"
+        if one.table:
+            least, most = min(one.table), max(one.table)
+            told = f"{one.table[least]:.3g} (at {least}) to {one.table[most]:.3g} (at {most})"
+        rows.append((name, f"{told} {one.unit.replace('1', '', 1)}".rstrip(), ends))
     table = display.columns(("choice", "value", "95 % interval"), rows, "Calibrated")
     return Group(table, Text(f"  all else as of {like}"))
 

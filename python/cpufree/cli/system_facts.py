@@ -25,19 +25,23 @@ GATHER_SAMPLES = 6
 """Places in a matrix where what a product gathers is counted."""
 
 
-def facts_of(matrix: CsrMatrix, numbers: Sequence[int], machine: Machine) -> list[SystemFacts]:
+def facts_of(
+    matrix: CsrMatrix, numbers: Sequence[int], machine: Machine, method: str = "auto"
+) -> list[SystemFacts]:
     """Return how a matrix would lie on each of these numbers of GPUs.
 
     Args:
         matrix: canonical. numbers: of GPUs, each at most the rows. machine: with the entries of
-        solvers.
+        solvers. method: of the partition.
     """
     gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
-    return [_facts_on(matrix, pes, machine, gathered) for pes in numbers]
+    return [_facts_on(matrix, pes, machine, gathered, method) for pes in numbers]
 
 
-def _facts_on(matrix: CsrMatrix, pes: int, machine: Machine, gathered: float) -> SystemFacts:
-    report = partition(matrix, pes, "auto", gain_on("cuda_p2p")).report
+def _facts_on(
+    matrix: CsrMatrix, pes: int, machine: Machine, gathered: float, method: str
+) -> SystemFacts:
+    report = partition(matrix, pes, method, gain_on("cuda_p2p")).report
     found = undivided_facts(matrix, pes, machine, gathered)
     return replace(
         found,

@@ -168,21 +168,8 @@ def to_dict(found: Communication) -> dict[str, Any]:
         "machine": found.machine,
         "provenance": {"measured on": found.machine, **found.provenance},
         "ways": {name: _plain_way(way) for name, way in found.ways.items()},
-        "constants": {name: _plain(one) for name, one in found.constants.items()},
+        "constants": {name: files.plain(one) for name, one in found.constants.items()},
     }
-
-
-def _plain(quantity: Quantity) -> dict[str, Any]:
-    content: dict[str, Any] = {"value": quantity.value, "unit": quantity.unit}
-    if quantity.pieces:
-        content["value"] = [slope for _, slope in quantity.pieces]
-        content["from"] = [start for start, _ in quantity.pieces]
-    for key in ("low", "high"):
-        if getattr(quantity, key) is not None:
-            content[key] = getattr(quantity, key)
-    if quantity.provenance:
-        content["provenance"] = quantity.provenance
-    return content
 
 
 def _plain_way(way: WayRecord) -> dict[str, Any]:
@@ -192,7 +179,7 @@ def _plain_way(way: WayRecord) -> dict[str, Any]:
         "controlled": way.controlled,
         "verb": way.verb,
         "payload": way.payload,
-        "parameters": {name: _plain(one) for name, one in way.parameters.items()},
+        "parameters": {name: files.plain(one) for name, one in way.parameters.items()},
         "unknown": dict(way.unknown),
         "curves": {name: _plain_curve(curve) for name, curve in way.curves.items()},
     }
@@ -203,7 +190,7 @@ def _plain_curve(curve: CurveRecord) -> dict[str, Any]:
     return {
         "form": curve.form,
         "breaks": list(curve.breaks),
-        "parameters": {name: _plain(one) for name, one in curve.parameters.items()},
+        "parameters": {name: files.plain(one) for name, one in curve.parameters.items()},
         "messages": curve.messages,
         **({"sizes": list(curve.sizes)} if curve.sizes else {}),
         **({"spread": list(curve.spread)} if curve.spread else {}),

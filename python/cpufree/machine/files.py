@@ -260,6 +260,22 @@ def write(path: PathLike, content: Mapping[str, Any]) -> None:
     write_text(path, text_of({**head, **before, **content, **named}) + "\n")
 
 
+def plain(quantity: Quantity) -> dict[str, Any]:
+    """Return a number as it is written, ready for JSON."""
+    content: dict[str, Any] = {"value": quantity.value, "unit": quantity.unit}
+    if quantity.table:
+        content["value"] = {str(key): one for key, one in quantity.table.items()}
+    if quantity.pieces:
+        content["value"] = [slope for _, slope in quantity.pieces]
+        content["from"] = [start for start, _ in quantity.pieces]
+    for key in ("low", "high"):
+        if getattr(quantity, key) is not None:
+            content[key] = getattr(quantity, key)
+    if quantity.provenance:
+        content["provenance"] = quantity.provenance
+    return content
+
+
 def text_of(value: Any, indent: int = 0) -> str:
     """Return JSON with a line for each number, whatever it says of it."""
     nested = isinstance(value, dict) and any(isinstance(one, dict) for one in value.values())

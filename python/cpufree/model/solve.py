@@ -125,7 +125,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     stores = facts.pes > 1 and not facts.packets
     # A packet has the flag of its value, as long as that.
     halo_bytes = (1 if stores else 2) * facts.value_bytes * facts.halo_values / facts.pes
-    exchange = machine.number("exchange.stores" if stores else "exchange.packets", "s")
+    exchange = machine.at("exchange.stores" if stores else "exchange.packets", "s", facts.pes)
     parts = {
         "sums": sums,
         "exchange": exchange,

@@ -3,48 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_runner import Run, runner
 
 from cpufree import machine
+from cpufree.compiler.emit.rates import Rates
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.system_rule import Forecast, by_share, choose_place
 from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine, files
-from cpufree.model.calibrate import Solve, choices_of
+from cpufree.model.calibrate import LARGE, SMALL, THIN, Solve, choices_of
+from cpufree.model.solve import SystemFacts, solve_seconds
+from cpufree.model.stencils import facts_of as stencil_facts
+from cpufree.model.stencils import stencil_seconds
 from cpufree.partition.cost import Spread
 
 run = pytest.fixture(runner)
-SMALL, LARGE = Size(13_824, 93_312, 8), Size(4_096_000, 28_518_400, 8)
 CORES = 8
-Latency = Callable[[int], float]
+LIKE = machine.load("h200")
+# Rows, entries, and values of a halo between two GPUs, of grids of these sides.
+SYSTEMS = {
+    SMALL: (13_824, 93_312, 576),
+    LARGE: (4_096_000, 28_518_400, 25_600),
+    THIN: (4_194_304, 27_246_592, 1_048_576),
+}
+LARGE_SIZE = Size(*SYSTEMS[LARGE][:2], 8)
+SMALL_SIZE = Size(*SYSTEMS[SMALL][:2], 8)
+Times = Callable[[int], float]
+
+
+def changed(**factors: float) -> Machine:
+    """Return a machine like H200 but for some numbers (link__store_rate is link.store_rate)."""
+    entries = dict(LIKE.entries)
+    for name, factor in factors.items():
+        one = entries[name.replace("__", ".")]
+        table = one.table and {key: factor * value for key, value in one.table.items()}
+        entries[name.replace("__", ".")] = replace(one, value=factor * one.value, table=table)
+    return replace(LIKE, entries=entries)
+
+
+def facts(what: str, gpus: int) -> SystemFacts:
+    """Return how a system lies on so many GPUs, consecutive layers on each."""
+    rows, nnz, layer = SYSTEMS[what]
+    halo = 2 * layer * (gpus - 1)
+    return SystemFacts(rows, nnz, gpus, 2.4 * nnz, halo, layer < 16_384)
 
 
 def solves(
-    gpu: float = 2e12,
-    latency: Latency = lambda gpus: 5e-6 + 1e-6 * gpus,
-    setup: Latency = lambda gpus: 0.02 * gpus,
+    true: Machine = LIKE,
+    late: Times = lambda gpus: 0.0,
+    setup: Times = lambda gpus: 0.02 * gpus,
     core: float = 1e10,
     counts: tuple[int, ...] = (1, 2, 4),
 ) -> list[Solve]:
-    """Return what solves take on a machine of these bandwidths [B/s], latencies and set-ups [s]."""
+    """Return what solves take on a machine, iterations on so many GPUs late by some seconds."""
     found = []
-    for size in (SMALL, LARGE):
-        for k in range(3):
-            noise = 1.0 + 0.01 * (k - 1)
+    for what, (rows, nnz, _) in SYSTEMS.items():
+        size = Size(rows, nnz, 8)
+        for noise in (0.99, 1.0, 1.01):
             iteration = noise * (2e-6 + size.moved / (CORES * core))
-            found.append(Solve(0, size.nnz, size.moved, 5e-9 * size.nnz, 0.0, iteration))
-    for gpus in counts:
-        for size in (SMALL, LARGE):
-            for k in range(3):
-                noise = 1.0 + 0.01 * (k - 1)
-                iteration = noise * (latency(gpus) + size.moved / gpus / gpu)
-                start = 0.4 if size is SMALL and k == 0 else 0.0
-                found.append(Solve(gpus, size.nnz, size.moved, setup(gpus), start, iteration))
+            took = 5e-9 * nnz, 0.0, iteration
+            if what != THIN:
+                found.append(Solve(what, 0, nnz, size.moved, *took))
+            for gpus in counts:
+                of = facts(what, gpus)
+                told = solve_seconds(of, "prcg", true, 50).seconds / 50 + late(gpus)
+                start = 0.4 if what == SMALL and noise < 1.0 else 0.0
+                took = setup(gpus), start, noise * told
+                found.append(Solve(what, gpus, nnz, size.moved, *took, 50, of))
     return found
 
 
@@ -52,7 +83,8 @@ def machine_of(tmp_path: Path, found: list[Solve]) -> Machine:
     """Return the machine of the file that a calibration writes."""
     path = tmp_path / "m.json"
     path.unlink(missing_ok=True)
-    content = {"machine": "M", "gpu": "G", "like": "h200", "choices": choices_of(found, CORES)}
+    choices = {name: files.plain(one) for name, one in choices_of(found, CORES, LIKE).items()}
+    content = {"machine": "M", "gpu": "G", "like": "h200", "choices": choices}
     files.write(path, content)
     return machine.load(str(path))
 
@@ -69,7 +101,6 @@ def test_numbers_of_the_machine_come_back_out_of_its_solves(tmp_path: Path) -> N
     assert known.number("cpu.core_bandwidth", "B/s") == pytest.approx(1e10, rel=0.01)
     assert known.number("cpu.latency", "s") == pytest.approx(2e-6, rel=0.1)
     assert known.number("setup.cpu_nonzero", "s") == pytest.approx(5e-9 * CORES)
-    assert known.number("solver.memory_bandwidth", "B/s") == pytest.approx(2e12, rel=0.01)
     assert known.table("setup.gpu", "s") == pytest.approx({1: 0.02, 2: 0.04, 4: 0.08})
     assert known.table("setup.context", "s") == pytest.approx({1: 0.4, 2: 0.8, 4: 1.2})
     one = known.entries["solver.memory_bandwidth"]
@@ -83,38 +114,93 @@ def test_all_else_is_as_of_the_machine_it_is_like(tmp_path: Path) -> None:
 
 def test_fewer_gpus_are_taken_where_the_link_is_slow(tmp_path: Path) -> None:
     fast = machine_of(tmp_path, solves())
-    assert by_share(LARGE, 4, fast) == 4
-    slow = machine_of(tmp_path, solves(latency=lambda gpus: 5e-6 if gpus == 1 else 5e-3))
-    assert by_share(LARGE, 4, slow) == 1
-    assert (chosen(fast, LARGE, 5000), chosen(slow, LARGE, 5000)) == (4, 1)
+    slow = machine_of(tmp_path, solves(late=lambda gpus: 5e-3 * (gpus > 1)))
+    assert [by_share(LARGE_SIZE, 4, known) for known in (fast, slow)] == [4, 1]
+    assert [chosen(known, LARGE_SIZE, 20_000) for known in (fast, slow)] == [4, 1]
+    grid = (8192, 8192)
+
+    def seconds(known: Machine, gpus: int) -> float:
+        return stencil_seconds(
+            stencil_facts(grid, 4, (False, False), False, gpus, 132), known
+        ).seconds
+
+    assert seconds(fast, 4) < 0.5 * seconds(fast, 1) and seconds(slow, 4) > seconds(slow, 1)
+    step = [Rates.of(known, 2).exchange for known in (fast, slow)]
+    assert step[0] < 3.0 and step[1] > 4000.0
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        {},
+        {"link__store_rate": 0.06, "exchange__stores": 3.0, "exchange__packets": 3.0},  # PCIe
+        {"product__memory_rate": 0.5, "loop__memory_rate": 0.5},
+        {"exchange__stores": 10.5, "exchange__packets": 20.0},  # 38 us more each
+        {"product__memory_rate": 2.0, "loop__memory_rate": 2.0},
+        {"sum__one_gpu": 4.0, "sum__two_gpus": 4.0},
+    ],
+)
+def test_predictions_on_the_machine_follow_from_its_solves(
+    tmp_path: Path, truth: dict[str, float]
+) -> None:
+    true = changed(**truth)
+    known = machine_of(tmp_path, solves(true))
+    for gpus in (1, 2, 4):
+        other = SystemFacts(2_000_000, 40_000_000, gpus, 1.2e8, 400_000 * (gpus - 1), False)
+        for system in (other, facts(SMALL, gpus), facts(THIN, gpus)):
+            told, is_so = (solve_seconds(system, "prcg", one, 500).seconds for one in (known, true))
+            assert told == pytest.approx(is_so, rel=0.15)
+
+
+def test_what_is_slow_is_told_by_its_name(tmp_path: Path) -> None:
+    link = "link.store_rate", "B/s"
+    slow = machine_of(tmp_path, solves(changed(link__store_rate=0.06)))
+    assert slow.number(*link) == pytest.approx(0.06 * LIKE.number(*link), rel=0.1)
+    rate = "loop.memory_rate", "B/s", 6
+    half = machine_of(tmp_path, solves(changed(product__memory_rate=0.5, loop__memory_rate=0.5)))
+    assert half.at(*rate) == pytest.approx(0.5 * LIKE.at(*rate), rel=0.1)
+    assert half.number(*link) == pytest.approx(LIKE.number(*link), rel=0.5)
 
 
 def test_the_cpu_is_taken_where_setting_gpus_up_is_slow(tmp_path: Path) -> None:
     fast = machine_of(tmp_path, solves())
     slow = machine_of(tmp_path, solves(setup=lambda gpus: 3.0 * gpus))
-    assert (chosen(fast, LARGE, 50), chosen(slow, LARGE, 50)) == (1, 0)
+    assert [chosen(known, LARGE_SIZE, 50) for known in (fast, slow)] == [1, 0]
 
 
 def test_gpus_are_taken_sooner_where_cores_are_slow(tmp_path: Path) -> None:
     fast = machine_of(tmp_path, solves(core=1e12))
     slow = machine_of(tmp_path, solves(core=1e8))
-    assert (chosen(fast, SMALL, 100), chosen(slow, SMALL, 100)) == (0, 1)
+    assert [chosen(known, SMALL_SIZE, 100) for known in (fast, slow)] == [0, 1]
 
 
 def test_machines_without_gpus_say_nothing_of_them(tmp_path: Path) -> None:
-    assert not [name for name in choices_of(solves(counts=()), CORES) if "gpu" in name]
+    assert {name.split(".")[0] for name in choices_of(solves(counts=()), CORES, LIKE)} == {
+        "cpu",
+        "setup",
+    }
 
 
-def test_solves_of_one_size_are_refused() -> None:
-    few = [one for one in solves() if one.nnz == SMALL.nnz]
-    with pytest.raises(InvalidInputError, match="solves of one size"):
-        choices_of(few, CORES)
+def test_a_latency_that_scatter_hides_is_that_of_the_like_machine() -> None:
+    few = [one for one in solves(counts=())]
+    assert "cpu.latency" in choices_of(few, CORES, LIKE)
+    hidden = [
+        replace(one, iteration=one.iteration - 3e-6) if one.what == SMALL else one for one in few
+    ]
+    assert "cpu.latency" not in choices_of(hidden, CORES, LIKE)
+
+
+@pytest.mark.parametrize(("what", "least"), [(SMALL, 0), (LARGE, 1), (THIN, 2)])
+def test_a_system_that_is_missing_is_named(what: str, least: int) -> None:
+    few = [one for one in solves() if one.what != what or one.gpus < least]
+    with pytest.raises(InvalidInputError, match=f"no solve of a {what} system"):
+        choices_of(few, CORES, LIKE)
 
 
 def test_the_command_writes_a_file_that_choices_go_by(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", solves)
+    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", lambda like: solves())
     path = tmp_path / "m.json"
     done = run("model", "calibrate", "--out", str(path))
     assert done.code == 0 and "cpu.core_bandwidth" in done.out and str(path) in done.out
@@ -125,7 +211,7 @@ def test_the_command_writes_a_file_that_choices_go_by(
 def test_the_file_is_the_users_own_for_these_gpus_unless_it_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", solves)
+    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", lambda like: solves())
     monkeypatch.setattr("cpufree.engines.gpus.usable", lambda there: [])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert run("model", "calibrate", "-q").code == 0
