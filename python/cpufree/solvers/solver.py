@@ -222,10 +222,11 @@ class Solver:
         "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format
         of the engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
         iterations), ring_slots (through which a matrix that does not stay is streamed),
-        lanes_per_row (the most threads that share a row); factors ("block_jacobi", "fsai" or
-        "none"), factor_entries and factor_bytes (of the preconditioner's factors, all PEs),
-        factors_replaced (rows or blocks of it that are Jacobi's); levels (of multigrid, see
-        Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
+        lanes_per_row (the most threads that share a row), shared_bytes (of a block's on-chip memory
+        that this takes); factors ("block_jacobi", "fsai" or "none"), factor_entries and
+        factor_bytes (of the preconditioner's factors, all PEs), factors_replaced (rows or blocks of
+        it that are Jacobi's); levels (of multigrid, see Result.levels) and coarsest_why (what has
+        kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}
 
