@@ -11,7 +11,7 @@ import textwrap
 from typing import Any, TypeVar
 
 from cpufree import options
-from cpufree.option_schema import Option, plain
+from cpufree.options.schema import Option, plain
 
 Described = TypeVar("Described")
 WIDTH = 100
