@@ -99,6 +99,7 @@ lint-layers: install $(VENV)/.dependencies
 	python tools/check_build.py
 	python tools/check_names.py
 	python tools/check_classes.py
+	python tools/check_sizes.py
 	python tools/machine_header.py --check
 	python -m tools.results --check
 	python -m tools.example_pages --check

@@ -1,7 +1,7 @@
 """NPBench's kernels as @cpufree.program: which run, and why others do not.
 
 Usage: python bench/npbench_programs.py [--out FILE.json]. The kernels are those that the tests of
-DaCe's programs have, written anew after NPBench's list; their functions are run as they are, with
+DaCe's programs have, rewritten after NPBench's list; their functions are run as they are, with
 the sizes of their arguments for DaCe's symbols, and compared with plain Python.
 """
 

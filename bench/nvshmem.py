@@ -1,6 +1,6 @@
 """One process for all GPUs, a process for each, and nodes of half the processes.
 
-Every call is a program, started anew: it solves by each method, and tells how long it took from its
+Every call is a new process: it solves by each method, and returns how long it took from its
 launch to the first iteration. Seconds are those of an iteration of prcg, the least of its solves.
 `--engine cpu_processes` does the same on cores. Nodes need NVSHMEM (docs/distributed.md).
 """

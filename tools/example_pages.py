@@ -122,7 +122,7 @@ def printed(text: str) -> str:
 
 
 def pages(write: bool) -> dict[Path, str]:
-    """Return all pages as they are to be; with `write`, programs run anew."""
+    """Return all pages as they are to be; with `write`, programs run again."""
     made = {PAGES / "index.md": index()}
     for example in examples():
         path = PAGES / f"{example.stem}.md"

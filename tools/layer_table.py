@@ -112,10 +112,6 @@ CPP_SPLIT_ROOMS = ("engines", "triggered/nics")
 # Python rooms: a package, or a module with a row of its own. All may import PYTHON_BASE.
 PYTHON_BASE = {
     "options",
-    "model_options",
-    "simulate_options",
-    "stencil_options",
-    "option_schema",
     "errors",
     "launchers",
     "env",

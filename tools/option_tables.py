@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cpufree import model_options, options, simulate_options, stencil_options
-from cpufree.options import VARIABLES, Option
+from cpufree import options
+from cpufree.options import Option
+from cpufree.options import model as model_options
+from cpufree.options import simulate as simulate_options
+from cpufree.options import stencil as stencil_options
+from cpufree.options.variables import VARIABLES
 
 TABLES = {
     **options.TABLES,

@@ -27,7 +27,7 @@ class WorkAhead {
   ~WorkAhead() { finish({}); }
 
   // Begins `work`, which must not throw, in a thread of its own. False: there is none to be had, or
-  // the process is about to end, or is a fork, in which locks may be held for ever; nothing has
+  // the process is about to end, or is a fork, in which locks may be held forever; nothing has
   // been done.
   bool begin(std::function<void()> work) {
     if (ending() || getpid() != process_) return false;

@@ -83,7 +83,7 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 
   // What a thread has is not to be kept in registers for rare uses: `recall` brings the last
   // `combine`'s totals again, to one thread, before the next `scatter`. What a loop uses is to be
-  // kept there: `in_register` is a copy that the compiler does not fetch anew.
+  // kept there: `in_register` is a copy that the compiler does not fetch again.
   port.recall(total);
   { port.in_register(value) } -> std::same_as<double>;
 

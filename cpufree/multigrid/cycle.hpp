@@ -163,7 +163,7 @@ class OnLevel {
     const V v = vectors_of(port, level);
     Ctx c(port, level.args, level.args.shares[port.block()], v, state);
     const auto d = v.scratch[(state.scratch - 1) & 1U];
-    // Copies: what is read through a reference is read anew for every row.
+    // Copies: what is read through a reference is read again for every row.
     const auto read = [r = v.r, x = v.x, d](Row i) { return RowOfLevel{r[i], x[i], d[i]}; };
     const auto next = [r = v.r, x = v.x, rule = StepRule(level, step)](Row i, const RowOfLevel& row,
                                                                        float ad) {

@@ -62,7 +62,7 @@ Hierarchy make_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owne
                          const NearNullSpace* near = nullptr);
 
 // The same of a matrix with the pattern of another one, the hierarchy of which had these
-// `coarsenings`: numbers alone are computed anew.
+// `coarsenings`: numbers alone are computed again.
 template <class T>
 Hierarchy remake_hierarchy(const CsrView<T>& a, std::span<const std::int32_t> owner,
                            std::vector<Coarsening> coarsenings, const Options& options = {},

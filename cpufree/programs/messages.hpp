@@ -13,7 +13,7 @@
 //   for itself in `finish`.
 //   Write after read: message e is put after its sender has seen credit >= e, which the receiver
 //   gives in its e-th `grant` for the site. The compiler places `grant` behind the last use of the
-//   region before it arrives anew, with a barrier of the PE's blocks between; so all have read
+//   region before it arrives again, with a barrier of the PE's blocks between; so all have read
 //   message e - 1 when it is overwritten. (compiler/ranks/grants.py places, and checks.) Where the
 //   put reads, it is the block's own program order up to `finish`, and a barrier before others
 //   write. Flags have one writer each, grow, and are compared by >=: an early grant for the next

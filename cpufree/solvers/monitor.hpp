@@ -33,7 +33,7 @@ CPUFREE_KERNEL_FN bool is_finite(double v) { return v - v == 0.0; }
 enum class Verdict {
   go_on,
   verify,   // compute b - A x: the stopping rule may be met
-  replace,  // the method wants r and all that depends on it computed anew
+  replace,  // the method wants r and all that depends on it computed again
   restart,  // the recurrence broke down: start from r = b - A x
   stop      // Monitor::reason says why
 };

@@ -4,7 +4,7 @@
 // the mathematics: reference/pipelined_cg.hpp.
 //
 // Its recurrences lose two to four digits of attainable accuracy. Every `replace_every` iterations
-// the residual and all that depends on it are computed anew (after Cools et al. 2018, "Analyzing
+// the residual and all that depends on it are computed again (after Cools et al. 2018, "Analyzing
 // the effect of local rounding error propagation on the maximal attainable accuracy of the
 // pipelined conjugate gradient method", SIAM J. Matrix Anal. Appl. 39(1)). Once that shows that the
 // recurrences have lost touch with b - A x, predict-and-recompute CG takes over from x, and reaches

@@ -187,7 +187,7 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
   }
 
   T alpha_ = 0, beta_ = 0;  // of the next step
-  double level_ = 0.0;      // of r . M r, below which M r is computed anew
+  double level_ = 0.0;      // of r . M r, below which M r is computed again
   double total_[kSums] = {};
 };
 

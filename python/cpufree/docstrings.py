@@ -11,7 +11,7 @@ import textwrap
 from typing import Any, TypeVar
 
 from cpufree import options
-from cpufree.option_schema import Option, plain
+from cpufree.options.schema import Option, plain
 
 Described = TypeVar("Described")
 WIDTH = 100
@@ -157,7 +157,7 @@ MEANINGS = {
         sends, computes and waits for is recorded (`Result.trace`). Results have the same bits; of
         one right-hand side.""",
     "partition_cache": """Folder in which partitions that METIS finds are kept and looked for, by
-        the pattern of A; several processes may share it. A damaged file is made anew, and told.
+        the pattern of A; several processes may share it. A damaged file is made again, and told.
         Default: none are kept.""",
     "solves": """Solves that are expected with this matrix. Auto takes the engine and as many GPUs
         as give the last answer soonest, set-up included; `Result.why` tells the times compared.""",

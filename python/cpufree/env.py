@@ -12,8 +12,9 @@ from pathlib import Path
 
 from cpufree import launchers, options
 from cpufree.errors import CpufreeWarning, InvalidInputError
+from cpufree.options import variables
 
-VARIABLES = {variable.name: variable.takes for variable in options.VARIABLES}
+VARIABLES = {variable.name: variable.takes for variable in variables.VARIABLES}
 # Known, but no business of the package: the tests find their matrices through it.
 _NOT_OURS = {"CPUFREE_DATA"}
 _LARGEST_DEVICE = options.MOST_PES - 1
@@ -61,7 +62,7 @@ class Env:
             pes=_count(values, "CPUFREE_PES"),
             blocks=_count(values, "CPUFREE_BLOCKS"),
             wait_limit=_seconds("CPUFREE_WAIT_LIMIT", wait_limit) if wait_limit else None,
-            log=_choice(values, "CPUFREE_LOG", options.LOG_LEVELS, default="warning"),
+            log=_choice(values, "CPUFREE_LOG", variables.LOG_LEVELS, default="warning"),
             gpus=_gpus(values),
             node_size=_count(values, "CPUFREE_NODE_SIZE"),
         )

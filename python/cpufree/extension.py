@@ -43,8 +43,9 @@ def load_core() -> ModuleType:
             f"the compiled part of cpufree does not load ({error}). Install the package with its "
             "compiler step: pip install . in the source tree"
         ) from error
-    _warn_of_processor(_core)
-    return _core
+    core: ModuleType = _core
+    _warn_of_processor(core)
+    return core
 
 
 def load_part(

@@ -70,7 +70,7 @@ void require_reach(int pes) {
 
 std::jthread wake_devices(const std::vector<int>& devices) {
   return std::jthread([devices] {
-    // The holder of the locks has woken them. Waiting for a solve could be for ever: the thread
+    // The holder of the locks has woken them. Waiting for a solve could take forever: the thread
     // that awaits this one may be its progress function.
     const gpu_p2p::DeviceLocks locks(devices, std::try_to_lock);
     if (!locks.all()) return;

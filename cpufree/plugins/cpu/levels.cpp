@@ -44,7 +44,7 @@ const CpuKernels* load(const std::string& version) {
       folder_of(reinterpret_cast<const void*>(&load)) + "_cpu_" + version + ".so";
   const std::string name = "cpufree's CPU kernels (" + version + ")";
   const SharedLibrary library(path.c_str(), name.c_str(), "the one of the same build",
-                              "install cpufree anew");
+                              "install cpufree again");
   std::function<const CpuKernels*()> table;
   library.find("cpufree_cpu_kernels", table);
   return table();

@@ -23,13 +23,13 @@ Loaded load() {
             "the CUDA toolkit (nvcc), or with -C cmake.define.CPUFREE_CUDA=ON"};
   try {
     const SharedLibrary library(path.c_str(), "cpufree's GPU engine", "the one of the same build",
-                                "install cpufree anew");
+                                "install cpufree again");
     std::function<const GpuEngineTable*()> get;
     library.find("cpufree_gpu_engine", get);
     const GpuEngineTable* const table = get();
     if (std::string_view(table->version) == CPUFREE_VERSION) return {table, ""};
     return {nullptr, "cpufree's GPU engine is of version " + std::string(table->version) +
-                         ", the rest of cpufree is " CPUFREE_VERSION ": install cpufree anew"};
+                         ", the rest of cpufree is " CPUFREE_VERSION ": install cpufree again"};
   } catch (const Unsupported& error) {
     return {nullptr, error.what()};
   }

@@ -14,7 +14,7 @@ namespace cpufree {
 // holds its factors whatever the range of A. Rows are numbered by their original numbers, so that
 // nothing that is made of them depends on how rows lie in memory.
 struct OwnRows {
-  std::int64_t first = 0;             // the original number of row 0, where a slab is counted anew
+  std::int64_t first = 0;             // the original number of row 0, where a slab is renumbered
   std::vector<std::int32_t> local;    // the PE's number of each row
   std::vector<std::int32_t> name;     // the original one, increasing
   std::vector<double> scale;          // S, as the type of the solve holds it

@@ -7,7 +7,7 @@
 
 namespace cpufree {
 
-// Made anew from the rows of each PE of this process: own(k).
+// Made again from the rows of each PE of this process: own(k).
 template <class T>
 void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) {
   if (!factor_spec_.any()) return;

@@ -118,7 +118,7 @@ template <class T>
 void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T>& heap,
               const GpuHeaps& heaps, PeMemories<T>& pes);
 
-// Makes the factors of a preconditioner anew from the values of the plan, and tells the report.
+// Makes the factors of a preconditioner again from the values of the plan, and tells the report.
 template <class T>
 void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>& heap,
                   const GpuHeaps& heaps, PeMemories<T>& pes);

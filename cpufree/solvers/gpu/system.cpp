@@ -65,7 +65,7 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
           .streams = !light && slices > place.spec.machine.solver_cached_bytes * place.own.all};
 }
 
-// What an update makes anew.
+// What an update makes again.
 template <class T>
 void drop_values(SystemLayout<T>& layout) {
   for (LocalSystem<T>& local : layout.plan.local) local.val = {};

@@ -11,7 +11,7 @@ namespace cpufree {
 
 namespace {
 
-// Of an H200; to be measured anew once the kernels run there (docs/design/stencils.md).
+// Of an H200; to be measured again once the kernels run there (docs/design/stencils.md).
 StencilCosts costs_of(std::size_t fast_bytes) {
   StencilCosts costs;
   for (double& face : costs.face.axis) face = 8.0;  // a packet sent and one received

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cpufree import model_options
 from cpufree.cli import display
 from cpufree.cli.commands import (
     EXIT_ENGINE,
@@ -25,7 +24,8 @@ from cpufree.cli.commands import (
 from cpufree.cli.option_types import UsageError, refuse, with_options
 from cpufree.cli.run_record import flags, run_record
 from cpufree.env import preset_shared_gpus
-from cpufree.option_schema import Option
+from cpufree.options import model as model_options
+from cpufree.options.schema import Option
 
 if TYPE_CHECKING:
     from cpufree.model.measure import Plan

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cpufree import model_options
 from cpufree.cli import display
 from cpufree.cli.commands import (
     PLOT_SUFFIXES,
@@ -22,6 +21,7 @@ from cpufree.cli.commands import (
 from cpufree.cli.option_types import refuse, with_options
 from cpufree.cli.predict_report import advice, prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
+from cpufree.options import model as model_options
 from cpufree.text import counted
 
 if TYPE_CHECKING:

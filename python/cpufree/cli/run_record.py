@@ -10,7 +10,7 @@ from typing import Any
 from cpufree import distributed
 from cpufree.env import in_force
 from cpufree.host import processor_name, read_text, usable_cores
-from cpufree.option_schema import Option, plain
+from cpufree.options.schema import Option, plain
 
 
 def run_record(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cpufree import simulate_options
 from cpufree.cli import display
 from cpufree.cli.commands import (
     EXIT_ENGINE,
@@ -22,6 +21,7 @@ from cpufree.cli.commands import (
 )
 from cpufree.cli.option_types import as_argument, refuse, with_options
 from cpufree.cli.run_record import run_record
+from cpufree.options import simulate as simulate_options
 
 if TYPE_CHECKING:
     from cpufree.machine.clusters import Cluster

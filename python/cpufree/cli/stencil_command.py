@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from cpufree import distributed, options, stencil_options
+from cpufree import distributed, options
 from cpufree.cli import display
 from cpufree.cli.commands import (
     PLOT_SUFFIXES,
@@ -27,6 +27,7 @@ from cpufree.cli.run_record import run_record
 from cpufree.cli.stencil_input import FirstValues, parse, parse_boundary
 from cpufree.env import Env
 from cpufree.errors import CpufreeError
+from cpufree.options import stencil as stencil_options
 from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.text import counted
 from cpufree.trace.asked import SUFFIXES

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from cpufree import stencil_options
 from cpufree.cli.option_types import refuse
 from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.options import stencil as stencil_options
 from cpufree.text import counted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 Process = subprocess.Popen[bytes]
 
 _KILL_SECONDS = 2.0  # between asking and forcing
-_LAST_SECONDS = 10.0  # from forcing to the end: a driver may take its time, or for ever
+_LAST_SECONDS = 10.0  # from forcing to the end: a driver may take long, or not return
 
 
 def say(line: str) -> None:

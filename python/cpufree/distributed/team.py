@@ -324,7 +324,7 @@ class Team:
             timer.start()
 
     def _give_up(self) -> None:
-        """End the process if it still works for a team that has failed: it waits for ever."""
+        """End the process if it still works for a team that has failed: it would wait forever."""
         if self._busy == 0 or self._verdict is None:
             return
         if self._verdict.teller == self.rank:

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from cpufree import options
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
-from cpufree.option_schema import a_number
 from cpufree.options import Option
+from cpufree.options.schema import a_number
 from cpufree.text import meant
 
 # Below this many nonzeros, threads cost more in waiting for one another than they save in work.

@@ -179,7 +179,7 @@ class CachedRows(RowSource):
         if self.parts in (0, parts):
             return ""
         return (
-            f"{self._path} has its rows in {self.parts} parts, not in {parts}: they are cut anew "
+            f"{self._path} has its rows in {self.parts} parts, not in {parts}: they are cut again "
             "where they lie, which may cost a larger halo; 'cpufree convert --parts "
             f"{parts}' makes a file that fits"
         )
@@ -239,7 +239,7 @@ def _map_arrays(path: str | os.PathLike[str]) -> tuple[_Header, list[NDArray[Any
 
 def _damaged(path: str | os.PathLike[str], what: str) -> FileFormatError:
     return FileFormatError(
-        f"{path}: the cache file is damaged: {what}. Make it anew from its source.", path
+        f"{path}: the cache file is damaged: {what}. Make it again from its source.", path
     )
 
 
@@ -254,7 +254,7 @@ def _parse_header(path: str | os.PathLike[str], header: bytes, actual: int) -> _
     if version not in (VERSION, VERSION_WITH_PARTS):
         raise FileFormatError(
             f"{path}: cache format version {version}; this cpufree reads versions {VERSION} and "
-            f"{VERSION_WITH_PARTS}. Make the file anew from its source.",
+            f"{VERSION_WITH_PARTS}. Make the file again from its source.",
             path,
         )
     checked = HEADER_BYTES - _HEADER_CRC.size

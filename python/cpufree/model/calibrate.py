@@ -217,7 +217,7 @@ def _entry(value: Values, unit: str, chosen: Sequence[Solve], said: str) -> Quan
 
 
 def _with_interval(value: Values, solves: Sequence[Solve]) -> tuple[float, float, float]:
-    """Return a number, and the middle 95 % of those of solves drawn anew within each system."""
+    """Return a number, and the middle 95 % of those of solves drawn again within each system."""
     random = np.random.default_rng(0)
     groups = [_of(solves, what) for what in dict.fromkeys(one.what for one in solves)]
     drawn = [

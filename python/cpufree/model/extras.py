@@ -36,7 +36,7 @@ def fence(samples: Samples, way: str, seed: int = 0) -> Array | None:
 
 
 def medians(row: Sample, seed: int = 0) -> Array:
-    """Return the median of a row, then those of times drawn from it anew."""
+    """Return the median of a row, then those of times drawn from it again."""
     random, times = np.random.default_rng(seed), np.array(row.seconds)
     drawn = random.choice(times, (REPLICATES, len(times)))
     return np.concatenate([[np.median(times)], np.median(drawn, axis=1)])

@@ -123,7 +123,7 @@ def spread_of(errors: Array) -> tuple[float, float]:
 
 
 def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
-    """Return curves of the same form, fitted to what the curve gives with residuals drawn anew."""
+    """Return curves of the same form, fitted to what the curve gives with residuals drawn again."""
     n, random = len(m), np.random.default_rng(seed)
     residuals = t / curve(m) - 1.0
     # Least squares makes residuals too small, by the number of parameters that follow them, and

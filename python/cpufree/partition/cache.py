@@ -65,7 +65,7 @@ class PartitionCache:
         except (ValueError, KeyError, TypeError):
             sound = False
         if not sound:
-            self.notes.append(f"the partition in {path} is damaged: it is made anew")
+            self.notes.append(f"the partition in {path} is damaged: it is made again")
             return None
         return part
 

@@ -241,7 +241,7 @@ class Triggered(Persistent):
             resource=b.network.fifo_of(m.src), triggers=(TRIGGER, puts, 0),
         )  # fmt: skip
         self._hold_up(m, stores, match)
-        # The buffer is free, and the operation posted anew, once it has been sent.
+        # The buffer is free, and the operation posted again, once it has been sent.
         b.after(puts, posts, NEXT_ROUND)
         self._posted.append((m.src, posts, puts))
         return arrival

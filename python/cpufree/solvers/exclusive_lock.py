@@ -10,7 +10,7 @@ from cpufree.errors import InvalidInputError
 
 
 class ExclusiveLock:
-    """A lock that raises an error in threads that would wait for ever.
+    """A lock that raises an error in threads that would wait forever.
 
     They are its holder, which would wait for itself, and a process that was forked while another
     thread had the lock: the child has the lock as it was, but not the thread that would give it

@@ -87,7 +87,7 @@ def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> 
         matrix = as_csr(matrix)
         like.require(Pattern.of(matrix).as_far_as(like))
     elif check:
-        matrix.inspect()  # anew: the caller may have changed what is in the arrays
+        matrix.inspect()  # again: the caller may have changed what is in the arrays
     warnings = check_matrix(matrix) if check else []
     return Prepared(with_dtype(matrix, dtype), like, warnings).scaled()
 

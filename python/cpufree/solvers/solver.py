@@ -161,7 +161,7 @@ class Solver:
     def update(self, A: MatrixLike, *, reuse: Reuse = "auto") -> None:
         """Take new values of the matrix, as in time steps or Newton iterations.
 
-        Engine, GPUs, partition and order of rows are kept. Only where GPUs have to be set up anew,
+        Engine, GPUs, partition and order of rows are kept. Only where GPUs have to be set up again,
         as the values do not fit their formats, auto may choose others, by the solves until now.
         Solves in other threads are waited for; later ones use the new values, and `setup_seconds`
         is the time of this call. In several processes, all make the same call.
@@ -174,7 +174,7 @@ class Solver:
             same type, and copied.
         reuse : {"auto", "pattern", "none"}, optional
             amg: whether the aggregates of the levels, and with them all patterns, are kept, so that
-            numbers alone are computed anew ("pattern"), or all is made anew ("none"). Auto: they
+            numbers alone are computed again ("pattern"), or all is made again ("none"). Auto: they
             are kept until a solve takes more than 1.5 times the iterations of the first one.
 
         Raises
@@ -222,10 +222,11 @@ class Solver:
         "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format
         of the engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
         iterations), ring_slots (through which a matrix that does not stay is streamed),
-        lanes_per_row (the most threads that share a row); factors ("block_jacobi", "fsai" or
-        "none"), factor_entries and factor_bytes (of the preconditioner's factors, all PEs),
-        factors_replaced (rows or blocks of it that are Jacobi's); levels (of multigrid, see
-        Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
+        lanes_per_row (the most threads that share a row), shared_bytes (of a block's on-chip memory
+        that this takes); factors ("block_jacobi", "fsai" or "none"), factor_entries and
+        factor_bytes (of the preconditioner's factors, all PEs), factors_replaced (rows or blocks of
+        it that are Jacobi's); levels (of multigrid, see Result.levels) and coarsest_why (what has
+        kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cpufree import device_arrays, stencil_options
+from cpufree import device_arrays
 from cpufree.arguments import Count, Engine, Gpus
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
@@ -25,6 +25,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_for
 from cpufree.log import log_choices, log_times
+from cpufree.options import stencil as stencil_options
 from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.stencil import processes
 from cpufree.stencil.grid_input import (

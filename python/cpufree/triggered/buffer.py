@@ -79,7 +79,7 @@ class Buffer:
         self.size = size
         self.freed = False
         self._domain = domain
-        self._offset = domain.add_buffer(name, size * BYTES)
+        self._offset: int = domain.add_buffer(name, size * BYTES)
 
     @property
     def offset(self) -> int:

@@ -213,7 +213,7 @@ def test_command_that_is_corrected_begins_the_file_anew(
     code, lines = run(*words)
     assert code == 0 and len(of_kind(lines, "measurement")) == 1
     assert len(of_kind(lines, "header")) == 1 and not of_kind(lines, "failure")
-    assert "begun anew" in capsys.readouterr().err
+    assert "begun again" in capsys.readouterr().err
 
 
 def test_variants_that_are_not_compiled_are_recorded_as_such(run: Run) -> None:

@@ -100,7 +100,7 @@ def test_file_of_another_run_without_measurements_is_begun_anew(path: Path) -> N
     log = Log(path, OTHER)
     log.close()
     assert records.read(path)[0] == [OTHER]
-    assert "without measurements: begun anew" in log.notes[0]
+    assert "without measurements: begun again" in log.notes[0]
 
 
 def test_file_of_the_same_run_without_measurements_is_gone_on_with(path: Path) -> None:

@@ -13,11 +13,12 @@ import pytest
 from cli_runner import runner
 
 import cpufree
-from cpufree import options, stencil_options
+from cpufree import options
 from cpufree.engines.choices import valid
 from cpufree.env import VARIABLES
 from cpufree.errors import InvalidInputError
-from cpufree.options import Option
+from cpufree.options import Option, variables
+from cpufree.options import stencil as stencil_options
 from cpufree.stencil import jacobi
 from tools.option_tables import with_tables
 
@@ -116,7 +117,7 @@ def test_values_out_of_range_are_refused(option: Option, value: Any, message: st
 
 
 def test_variables_of_the_environment_are_those_of_the_schema() -> None:
-    assert list(VARIABLES) == [variable.name for variable in options.VARIABLES]
+    assert list(VARIABLES) == [variable.name for variable in variables.VARIABLES]
 
 
 def test_a_stale_table_is_made_again() -> None:

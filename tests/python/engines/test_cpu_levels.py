@@ -13,7 +13,7 @@ import pytest
 
 import cpufree
 from cpufree.extension import load_core
-from cpufree.options import CPU_LEVELS
+from cpufree.options.variables import CPU_LEVELS
 
 pytestmark = pytest.mark.cpu_only
 core = load_core()

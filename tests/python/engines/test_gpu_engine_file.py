@@ -65,7 +65,7 @@ def test_a_file_that_does_not_load_is_named_with_the_reason(package: Path) -> No
     (package / "_gpu.so").write_bytes(b"not a shared object")
     text = said(package)
     assert "cpufree's GPU engine" in text and "_gpu.so" in text
-    assert "install cpufree anew" in text
+    assert "install cpufree again" in text
 
 
 def test_a_file_of_another_version_is_refused(package: Path) -> None:

@@ -101,7 +101,7 @@ def test_rings_of_any_size_give_the_bits_of_a_matrix_in_memory(
     for slots in (2, 3, 8):
         system = system_of(A, pes, ring=slots, compress=compress)
         assert system.plan()["ring_slots"] == slots
-        for _ in range(3):  # rings begin anew with each solve
+        for _ in range(3):  # rings begin again with each solve
             found = solve(system, b, method, "jacobi", **options)
             assert found["x"].tobytes() == expected["x"].tobytes()
 

@@ -125,7 +125,7 @@ def test_damaged_array_is_named(file: Path, array: int, name: str) -> None:
     offset = struct.unpack_from("<QQQ", file.read_bytes(), 40)[array] + 5
     message = spoil(file, lambda data: put(data, offset, bytes([data[offset] ^ 4])))
     assert f"the checksum of {name} does not match" in message
-    assert "Make it anew from its source" in message
+    assert "Make it again from its source" in message
 
 
 def test_damaged_array_that_is_no_csr_is_refused_even_unverified(file: Path) -> None:

@@ -120,7 +120,7 @@ def test_a_loaded_matrix_cannot_be_changed_unnoticed() -> None:
 def test_a_loaded_matrix_made_writeable_is_checked_anew() -> None:
     A = cpufree.load_matrix(POISSON)
     A.indices.flags.writeable = True
-    A.indices[:2] = A.indices[1], A.indices[0]  # not sorted any more: they are sorted anew
+    A.indices[:2] = A.indices[1], A.indices[0]  # not sorted any more: they are sorted again
     found = as_csr(A)
     assert found.indices[:2].tolist() == [0, 1]
 

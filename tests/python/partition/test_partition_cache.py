@@ -76,7 +76,7 @@ def test_damaged_file_is_told_and_made_anew(where: str, tmp_path: Path) -> None:
     file.write_bytes(damaged[where])
     again = partition(A, 3, "metis", cache=cache(tmp_path))
     assert (again.part == found.part).all()
-    assert [note for note in again.notes if "is damaged: it is made anew" in note]
+    assert [note for note in again.notes if "is damaged: it is made again" in note]
     assert len(again.notes) == 1
     assert file.read_bytes() == good
 

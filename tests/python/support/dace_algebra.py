@@ -1,4 +1,4 @@
-"""Kernels of NPBench's list that are linear algebra and the like, written anew after the textbooks.
+"""Kernels of NPBench's list that are linear algebra and the like, rewritten after the textbooks.
 
 Those of dace_kernels.py are on grids; dace_algebra_cases.py says which of these run.
 """

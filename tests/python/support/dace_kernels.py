@@ -1,4 +1,4 @@
-"""Kernels of NPBench's list, written anew for DaCe's front end: what runs, and what is refused."""
+"""Kernels of NPBench's list, rewritten for DaCe's front end: what runs, and what is refused."""
 
 from __future__ import annotations
 

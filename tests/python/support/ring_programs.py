@@ -63,7 +63,7 @@ class RingWriter:
         return [f"{here}[{to}{columns}] = 0.5 * ({a}[{one}{columns}] - {b}[{other}{columns}])"]
 
     def through_new(self) -> list[str]:
-        """Return an array that is computed anew, and read beside and around in one group."""
+        """Return an array that is computed again, and read beside and around in one group."""
         lines = [f"p = 0.5 * {self.name()}", f"{self.random.choice(_NAMES)}[1:] = p[1:] - p[:-1]"]
         self.locals = sorted({*self.locals, "p"})
         last = self.random.choice(

@@ -45,7 +45,7 @@ const void* find_once(std::string_view name, int device) {
   return known[{name, device}] = found;
 }
 
-// `name`: of the kernel's class, for ever.
+// `name`: of the kernel's class, permanently.
 void launch(std::string_view name, const void* kernel, std::int64_t items, gpuStream_t stream) {
   if (items <= 0) return;
   int device = 0;

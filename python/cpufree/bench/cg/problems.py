@@ -33,7 +33,7 @@ from cpufree.output_file import write_text
 from cpufree.partition.methods import choose_order, contiguous, partition, report
 from cpufree.solvers.preparation import with_dtype
 
-LAYOUT = 2  # of the folders; another number makes them anew
+LAYOUT = 2  # of the folders; another number makes them again
 SEED = 1  # of x*
 DTYPES = {"double": np.float64, "single": np.float32}
 # Beyond so many nonzeros a graph partition takes longer than the measurements.
@@ -129,7 +129,7 @@ def default_cache() -> Path:
 
 @functools.cache
 def sources_hash(module: str) -> str:
-    """Return a hash of a module's or package's sources: when they change, files are made anew."""
+    """Return a hash of a module's or package's sources: when they change, files are made again."""
     file = Path(str(importlib.import_module(module).__file__))
     sources = sorted(file.parent.glob("*.py")) if file.name == "__init__.py" else [file]
     key = hashlib.sha256(b"".join(source.read_bytes() for source in sources))

@@ -153,7 +153,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         importlib.import_module("cpufree.bench.worker").serve(Everybody(extension, kind))
     except BaseException:
-        extension.abort(1)  # the others would wait for a word for ever
+        extension.abort(1)  # the others would wait for a word forever
         raise
     extension.broadcast(json.dumps({"do": "quit"}))
     return 0

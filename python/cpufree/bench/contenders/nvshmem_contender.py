@@ -1,4 +1,4 @@
-"""Contenders whose PEs are processes over NVSHMEM, one for each GPU, started anew for each problem.
+"""Contenders whose PEs are processes over NVSHMEM, one for each GPU, new ones for each problem.
 
 This process computes nothing. It starts the ranks, passes the id by which they find one another and
 each request on to all of them, and gives rank 0's answer. Fresh processes for each problem have

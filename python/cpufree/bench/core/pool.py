@@ -22,7 +22,7 @@ class Refused(CpufreeError):
 
 
 class Pool:
-    """One worker a contender; one whose command names the PEs is started anew when they change.
+    """One worker a contender; one whose command names the PEs is started again when they change.
 
     A context manager: no process is left behind, whatever happens.
     """

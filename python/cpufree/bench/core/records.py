@@ -100,7 +100,7 @@ class Log:
     def __init__(self, path: Path, header: Line) -> None:
         """Begin the file with the header, or go on with one of the same configuration.
 
-        A file of another configuration that holds no measurement is begun anew.
+        A file of another configuration that holds no measurement is begun again.
         Raises InvalidInputError for a file of another configuration that does, or that another run
         writes to, FileFormatError for one that is no result or is damaged.
         """
@@ -147,7 +147,7 @@ class Log:
                     f"'{self.path}' holds results of another run: {'; '.join(different)}. Give "
                     "another --out, or remove the file"
                 )
-            self.notes.append(f"'{self.path}' was of another run without measurements: begun anew")
+            self.notes.append(f"'{self.path}' was of another run without measurements: begun again")
             lines, good = [], 0
         os.truncate(self.path, good)
         return lines

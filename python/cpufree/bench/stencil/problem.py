@@ -16,7 +16,7 @@ from cpufree.bench.core.problem_folder import read_facts
 from cpufree.bench.stencil.plan import points, shape_text
 from cpufree.output_file import write_text
 
-LAYOUT = 1  # of the folders; another number makes them anew
+LAYOUT = 1  # of the folders; another number makes them again
 SEED = 1
 # Updates of points that the serial reference, or the CPU engine, is to do at most: a few seconds.
 MOST_SERIAL, MOST_ENGINE = 2 * 10**8, 10**10

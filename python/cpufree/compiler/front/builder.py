@@ -55,7 +55,7 @@ class Builder(Variables):
         grids: Places,
         everywhere: frozenset[str],
     ) -> None:
-        """`most_dims`, `grids`: of the arrays, as far as known; others begin anew.
+        """`most_dims`, `grids`: of the arrays, as far as known; others begin again.
 
         Of arrays in `everywhere` each PE has a copy, though they have the axes of the grid.
         """

@@ -41,7 +41,7 @@ def splits(dims: int) -> Iterator[Split]:
 
 
 class RankGrew(Exception):
-    """A field has more dimensions than was assumed: lowering begins anew with `rank`."""
+    """A field has more dimensions than was assumed: lowering begins again with `rank`."""
 
     def __init__(self, rank: int) -> None:
         super().__init__(rank)

@@ -2,7 +2,7 @@
 
 `coarse[:] = fine[::2]` says that rows of `coarse` stand for every second row of `fine`. A coarse
 row lies where its fine row lies (ir.Field.apart), so that what it is computed from is at a constant
-distance. Statements say so one by one: lowering notes them, and begins anew with what they add up
+distance. Statements say so one by one: lowering notes them, and begins again with what they add up
 to where it is not what was assumed.
 """
 
@@ -21,7 +21,7 @@ Places: TypeAlias = "dict[str, tuple[int, int, int]]"
 
 
 class Regrid(Exception):
-    """Rows of arrays stand for others than was assumed: lowering begins anew with `places`."""
+    """Rows of arrays stand for others than was assumed: lowering begins again with `places`."""
 
     def __init__(self, places: Places) -> None:
         super().__init__(places)

@@ -106,7 +106,7 @@ def _reduce(walk: Walks, child: Any) -> None:
 
 
 def _start(node: Any, reduction: str) -> tuple[bool, ir.Literal | None]:
-    """Return whether a reduction begins anew, and from which value, if that makes a difference."""
+    """Return whether a reduction begins again, and from which value, if that makes a difference."""
     if node.identity is None:
         return False, None
     value = operators.literal(node.identity)

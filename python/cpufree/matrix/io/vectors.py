@@ -119,7 +119,7 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
                 )
             vector = vector.toarray() if issparse(vector) else vector
         dtype = np.float32 if vector.dtype.name == "float32" else np.float64
-        # Never the map of the file: the caller may write the file anew while x is in use.
+        # Never the map of the file: the caller may write the file again while x is in use.
         return np.array(as_vector(vector, n, dtype, name=str(path)))
 
 

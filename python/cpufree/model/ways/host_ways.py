@@ -167,9 +167,9 @@ class HostProbe:
         assert self._way is not None, "open comes before times"
         warm_ups = -(-warm_ups // messages)
         try:
-            return self._way.times(
-                mode, VALUE_BYTES if launches else size, messages, warm_ups, repeats, LIMIT
-            )
+            size = VALUE_BYTES if launches else size
+            seconds: list[float] = self._way.times(mode, size, messages, warm_ups, repeats, LIMIT)
+            return seconds
         except EngineError as error:
             raise EngineError(f"way {self.name}: {error}") from None
 

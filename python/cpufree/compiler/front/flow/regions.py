@@ -243,7 +243,7 @@ def copied(lowering: Lowers, node: ast.AST, name: str, array: ArrayValue) -> Arr
 
 
 class State:
-    """What lowering changes, to begin anew."""
+    """What lowering changes, to begin again."""
 
     def __init__(self, lowering: Lowers) -> None:
         self.lowering = lowering

@@ -85,7 +85,7 @@ _NO_VALUE = object()
 
 
 class OutsideNames(Mapping[str, Any]):
-    """What a function's names mean that it does not set: found anew each time, as Python does."""
+    """What a function's names mean that it does not set: found again each time, as Python does."""
 
     def __init__(self, function: types.FunctionType) -> None:
         names = function.__code__.co_freevars

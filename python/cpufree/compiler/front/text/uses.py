@@ -30,7 +30,7 @@ def uses_of(tree: ast.FunctionDef) -> tuple[Use, ...]:
     found: dict[Use, None] = {}
     for name, steps in reads.found:
         if name in parameters:
-            # What it stands for where the name has been set anew comes from its value before.
+            # What it stands for where the name has been reassigned comes from its value before.
             found[Use(name, () if name in reads.stored else steps, True)] = None
         elif name not in reads.stored:
             found[Use(name, steps, False)] = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpufree.option_schema import Option
 from cpufree.options import JSON, PLOT, QUIET
+from cpufree.options.schema import Option
 
 PROGRAM_NAMES = ("message", "jacobi", "cg", "prcg", "pipecg", "allreduce", "training")
 STUDIES = ("check-paper", "check-scaling", "check-measured")

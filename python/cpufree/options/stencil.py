@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpufree.option_schema import Option
 from cpufree.options import (
     BLOCKS,
     ENGINE,
@@ -19,6 +18,7 @@ from cpufree.options import (
     TRACE,
     WAIT_LIMIT,
 )
+from cpufree.options.schema import Option
 
 # Of stencils.
 ITERS = Option(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cpufree.option_schema import Option
 from cpufree.options import JSON, OUT, PLOT, QUIET
+from cpufree.options.schema import Option
 
 SUMMIT = "summit-2020"
 WAYS = Option(
