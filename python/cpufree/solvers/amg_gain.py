@@ -25,7 +25,7 @@ SURE = 2.5
 are: so many times the cost have to be expected for multigrid to be taken at once."""
 MOST_LIKELY = 1.7
 """The same where there can be no trial."""
-TRIAL, OF_MANY = 0.3, 4
+TRIAL, OF_MANY = 0.2, 4
 """Of the cost of multigrid for one solve, which a trial with Jacobi takes; of many solves it takes
 a part of that."""
 LEAST_ROWS = 2000

@@ -18,7 +18,7 @@ SLOW = generate("poisson2d", nx=200, ny=200)
 B = np.random.default_rng(5).standard_normal(SLOW.shape[0])
 CPU: dict[str, Any] = {"engine": "cpu_threads"}
 TIGHT = 1e-12
-LENGTH = 180
+LENGTH = 120
 
 
 def error(x: np.ndarray, b: np.ndarray = B) -> float:
