@@ -334,7 +334,11 @@ class Program:
 
     def field(self, name: str) -> Field:
         """Return the field of a name."""
-        return next(f for f in self.fields if f.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        return {f.name: f for f in self.fields}
 
     @cached_property
     def written(self) -> frozenset[str]:

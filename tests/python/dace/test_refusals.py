@@ -174,9 +174,37 @@ def waiting(A: dace.float64[N, N]):
             A[i, 0] = A[i, 0] * 0.5
 
 
+@dace.program
+def spaced(A: dace.float64[N, N]):
+    A[0, 0:9] = np.linspace(0.0, 2.0, 9)
+
+
+@dace.program
+def read_beyond(A: dace.float64[200, 200]):
+    A[0, 0] = A[1, 200]
+
+
+@dace.program
+def summed_beyond(A: dace.float64[200, 200]):
+    A[0, 0] = np.sum(A[1, 100:201])
+
+
+@dace.program
+def written_beyond(A: dace.float64[200, 200]):
+    A[200, 0] = 1.0
+
+
 @pytest.mark.parametrize(
     ("program", "message", "line"),
     [
+        (
+            spaced,
+            "node linspace: this function has no counterpart(.|\n)*the call",
+            "2.0, 9)",
+        ),
+        (read_beyond, "200 points along axis 1, and is read at 200\n", "A[1, 200]"),
+        (summed_beyond, "200 points along axis 1, and is read at 100 to 200\n", "100:201"),
+        (written_beyond, "200 points along axis 0, and is written at 200\n", "A[200, 0]"),
         (inverse, "the library node Inv is not taken", "B[:] = np.linalg.inv(A)"),
         (gathered, "the index k is a value of an array", "B[i, j] = A[k, j]"),
         (returned, "a return before the end", "return"),

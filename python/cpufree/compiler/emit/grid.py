@@ -221,7 +221,9 @@ class Grid(KernelText):
         sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
         rows = self.layout.slabs.most if sweep.by_rows else sweep.counts[0]
         rows = min(rows, sweep.counts[0])
-        self.most_tiles = max(self.most_tiles, tiles(sweep.counts, rows, sweep.tile))
+        number = tiles(sweep.counts, rows, sweep.tile)
+        sweep.is_short = number <= self.options.resident * self.multiprocessors
+        self.most_tiles = max(self.most_tiles, number)
         may = sweep.by_rows and self.after_barrier and not sweep.reduces()
         if self.options.order == "queue" and may and self.queues < self.layout.MOST_QUEUES:
             sweep.queue = f"{self.layout.queue(self.queues)}, queue{self.queues}, "
@@ -293,15 +295,15 @@ def register_fields(program: ir.Program, kept: set[str]) -> set[str]:
     """
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     permuted = {n for s in _permutes(program) for n in s.fields}
+    users: dict[str, list[ir.Group]] = {}
+    for g in groups:
+        for name in {a.field for s in g.stages for a in accesses(program, s.work)}:
+            users.setdefault(name, []).append(g)
     found = set()
     for f in program.fields:
         if f.role not in ("local", "temporary") or f.name in kept | permuted:
             continue
-        uses = [
-            g
-            for g in groups
-            if any(a.field == f.name for s in g.stages for a in accesses(program, s.work))
-        ]
+        uses = users.get(f.name, [])
         if len(uses) == 1 and _is_handed_on(program, uses[0], f):
             found.add(f.name)
     return found

@@ -190,7 +190,7 @@ class Body:
         try:
             return operators.evaluate(node, leaf, self.scope.is_pythons)
         except operators.Unreadable as error:
-            self.place.fail(error.what, "write it with NumPy's functions of single values")
+            self.place.fail(error.what, error.advice)
 
     def subscript(self, part: ast.Subscript, values: dict[str, Any]) -> Any:
         """Return an element of an array by its index; of a connector with one value this."""

@@ -222,7 +222,8 @@ class Stages:
             output = replace(
                 output, ranges={p: Range(0, 1, r.count) for p, r in output.ranges.items()}
             )
-        spans, axes = self.boxes.box(replace(output, field=anchor.field, index=anchor.index))
+        at = replace(output, field=anchor.field, index=anchor.index)
+        spans, axes = self.boxes.box(at, "read")
         space = self.space().over(output.ranges)
         made = Stage(self.boxes, axes, output.place).value(value, space)
         self.made += 1

@@ -276,5 +276,5 @@ def region_of(walk: Walks, name: str, subset: Any) -> ir.Region:
     output = Output(point.field, point.index, point, walk.place, ranges=ranges)
     if any(len(a.params) > 1 for a in point.index):
         walk.place.fail(f"{name} is a reshaped array", "send parts of the array itself")
-    spans, _ = walk.stages.boxes.box(output)
+    spans, _ = walk.stages.boxes.box(output, "sent or received")
     return ir.Region(point.field, spans)

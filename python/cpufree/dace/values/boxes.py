@@ -92,8 +92,13 @@ class Boxes:
         made = Stage(self, axes, output.place).value(value, space)
         return ir.Assign(output.field, spans, made, output.place.line)
 
-    def box(self, output: Output) -> tuple[tuple[ir.Span, ...], dict[str, tuple[int, Range]]]:
-        """Return what is written; and the axis of each parameter, with its values in order."""
+    def box(
+        self, output: Output, done: str = "written"
+    ) -> tuple[tuple[ir.Span, ...], dict[str, tuple[int, Range]]]:
+        """Return the points of an output; and the axis of each parameter, with its values in order.
+
+        `done`: what is done to the points, for messages.
+        """
         spans: list[ir.Span] = []
         axes: dict[str, tuple[int, Range]] = {}
         shape = self.shape_of(output.field)
@@ -109,13 +114,17 @@ class Boxes:
                 span = ir.Span(start, factor * r.step, r.count)
                 axes[names[0]] = (axis, r)
             if span.count and not 0 <= span.start <= span.stop <= n:
+                where = _from_to(span.start, span.stop - 1)
                 output.place.fail(
-                    f"{output.field} has {n} points along axis {axis}, and is written at "
-                    f"{span.start} to {span.stop - 1}",
+                    f"{output.field} has {n} points along axis {axis}, and is {done} at {where}",
                     "correct the bounds",
                 )
             spans.append(span)
         return tuple(spans), axes
+
+
+def _from_to(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 class Stage:
@@ -185,7 +194,7 @@ class Stage:
         least, greatest = space.least(index), space.greatest(index)
         where = "indices that only the run knows"
         if least is not None and greatest is not None:
-            where = f"{math.ceil(least)} to {math.floor(greatest)}"
+            where = _from_to(math.ceil(least), math.floor(greatest))
         self.place.fail(
             f"{p.field} has {n} points along axis {axis}, and is read at {where}",
             "correct the bounds, or read under a condition on the indices",

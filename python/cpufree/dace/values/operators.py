@@ -117,11 +117,13 @@ def where(condition: ir.Expr, yes: ir.Expr, no: ir.Expr) -> ir.Expr:
 
 
 class Unreadable(Exception):
-    """A tasklet holds what has no counterpart: `what`."""
+    """A tasklet holds what has no counterpart: `what`, and what to do instead."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(
+        self, what: str, advice: str = "write it with NumPy's functions of single values"
+    ) -> None:
         super().__init__(what)
-        self.what = what
+        self.what, self.advice = what, advice
 
 
 Leaf: TypeAlias = "Callable[[ast.AST], ir.Expr | None]"
@@ -209,6 +211,11 @@ def _call(
     node: ast.Call, value: Callable[[ast.AST], ir.Expr], is_pythons: Callable[[Any], bool]
 ) -> ir.Expr:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+    if name.startswith("decltype("):  # C++ that DaCe writes, of np.linspace
+        raise Unreadable(
+            "this function has no counterpart in programs on grids",
+            "compute the array before the call, and pass it",
+        )
     args = [value(a) for a in node.args]
     if name in CASTS and len(args) == 1:
         return cast(args[0], CASTS[name])
