@@ -39,6 +39,11 @@ class FreePort {
   static V add(V* to, V value) {
     return std::atomic_ref(*to).fetch_add(value, kAny);
   }
+  // Adds what all lanes of a team have, which call it together.
+  template <class V>
+  static void add_together(V* to, V value) {
+    if (value != 0) add(to, value);
+  }
   static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
     return std::atomic_ref(*to).fetch_or(bits, kAny);
   }

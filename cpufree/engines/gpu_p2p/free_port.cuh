@@ -45,6 +45,14 @@ class FreePort {
   __device__ static std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
     return atomicAdd(wide(to), value);
   }
+  // Adds what all lanes of a team have, which call it together: a number in memory takes one
+  // addition at a time.
+  template <class V>
+  __device__ static void add_together(V* to, V value) {
+    for (int half = kTeamLanes / 2; half > 0; half /= 2)
+      value += __shfl_xor_sync(0xffffffffU, value, half);
+    if (team_lane() == 0 && value != 0) add(to, value);
+  }
   __device__ static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
     return atomicOr(to, bits);
   }

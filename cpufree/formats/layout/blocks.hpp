@@ -36,19 +36,26 @@ CPUFREE_FN std::int64_t place_in(const V* values, std::int64_t count, V value, b
   return low;
 }
 
-// The row of a PE at each place of the matrix's sequence; row r is row name[r] there, or as named.
+// The row of a PE at each place of the matrix's sequence: null where row r is the r-th.
+struct Sequence {
+  const std::int32_t* row_at = nullptr;
+  CPUFREE_FN std::int32_t operator()(std::int64_t k) const {
+    return row_at == nullptr ? static_cast<std::int32_t>(k) : row_at[k];
+  }
+};
+
+// Makes it of rows that are named in the matrix, from `first` on.
 template <class T>
 struct ListSequence {
-  const std::int32_t* name = nullptr;  // null: row r is the r-th
+  const std::int32_t* name = nullptr;
   std::int64_t first = 0;
   std::int64_t count = 0;
   std::int32_t* row_at = nullptr;
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, count, [&](std::int64_t r) {
-      row_at[name == nullptr ? r : name[r] - first] = static_cast<std::int32_t>(r);
-    });
+    each_item(port, count,
+              [&](std::int64_t r) { row_at[name[r] - first] = static_cast<std::int32_t>(r); });
   }
 };
 
@@ -56,7 +63,7 @@ struct ListSequence {
 template <class T>
 struct EndPieces {
   OwnPattern rows;
-  const std::int32_t* row_at = nullptr;
+  Sequence row_at;
   const std::int64_t* before = nullptr;  // entries before each place of the sequence
   std::int64_t nnz_weight = 1, row_weight = 0;
   int pieces = 1;
@@ -66,7 +73,7 @@ struct EndPieces {
   CPUFREE_KERNEL_FN void run(const P& port) const {
     const auto weight = [this](std::int32_t i) { return nnz_weight * before[i] + row_weight * i; };
     const auto same = [this](std::int32_t k) {
-      return same_columns(rows.ptr, rows.col, row_at[k - 1], row_at[k]);
+      return same_columns(rows.ptr, rows.col, row_at(k - 1), row_at(k));
     };
     each_item(port, pieces, [&](std::int64_t piece) {
       const std::int64_t goal = piece_goal(weight(rows.count), static_cast<int>(piece), pieces);
@@ -80,7 +87,7 @@ struct EndPieces {
 // The piece of each row, where pieces end so.
 template <class T>
 struct OwnRows {
-  const std::int32_t* row_at = nullptr;
+  Sequence row_at;
   std::int64_t count = 0;
   const std::int32_t* end = nullptr;  // does not decrease
   int pieces = 1;
@@ -89,7 +96,7 @@ struct OwnRows {
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     each_item(port, count, [&](std::int64_t k) {
-      owner[row_at[k]] =
+      owner[row_at(k)] =
           static_cast<std::int32_t>(place_in(end, pieces, static_cast<std::int32_t>(k), true));
     });
   }
@@ -128,7 +135,7 @@ struct SurveyBlocks {
         if (port.get(pair) == 0) port.join(pair, 1U);
       }
     });
-    if (count != 0) port.add(reads, count);
+    port.add_together(reads, count);
   }
 };
 
@@ -138,7 +145,7 @@ template <class T>
 struct MakeKeys {
   OwnPattern rows;
   std::int32_t interior = 0;  // rows from here on are read by other PEs
-  const std::int32_t* row_at = nullptr;
+  Sequence row_at;
   const std::int32_t* owner = nullptr;
   const std::int32_t* boundary = nullptr;
   std::uint64_t* key = nullptr;
@@ -152,7 +159,7 @@ struct MakeKeys {
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     each_item(port, rows.count, [&](std::int64_t k) {
-      const std::int32_t r = row_at[k];
+      const std::int32_t r = row_at(k);
       const std::uint64_t kind = r >= interior ? 0 : boundary[r] != 0 ? 1 : 2;
       key[k] = key_of(owner[r], kind, static_cast<std::uint64_t>(rows.ptr[r + 1] - rows.ptr[r]));
       row[k] = r;

@@ -43,6 +43,7 @@
 #define CPUFREE_LAYOUT_SLICE_KERNELS(X) \
   X(ClearTables)                        \
   X(FindValues)                         \
+  X(NumberValues)                       \
   X(ShapeSlices)                        \
   X(CountLanes)                         \
   X(CountRuns)                          \

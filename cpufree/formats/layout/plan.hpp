@@ -122,7 +122,7 @@ struct TakeRows {
           reads += g == 2 ? 1 : 0;
         }
     });
-    if (reads > 0) port.add(&facts->ghost_reads, reads);
+    port.add_together(&facts->ghost_reads, reads);
   }
 };
 

@@ -3,7 +3,8 @@
 // Each kernel is a struct of its arguments, run(port) its body. A grid of any size does it: threads
 // take items (rows, slices, places) in turns and never wait. `port` says which thread this is
 // (lane() of lanes() in block() of blocks()) and has atomics: add, raise and lower a number in
-// memory, join bits to one, set one; swap_if(place, expected, value) returns what was there.
+// memory, join bits to one, set one; swap_if(place, expected, value) returns what was there. What
+// all threads add to one number they add_together, past each_item.
 #pragma once
 
 #include <cmath>
@@ -152,10 +153,10 @@ struct CheckRows {
     if (seen.unsound != 0) port.join(&facts->unsound, 1U);
     if (seen.not_finite != 0) port.join(&facts->not_finite, 1U);
     if (seen.bad_diagonal != 0) port.join(&facts->bad_diagonal, 1U);
-    if (seen.above != 0) port.add(&facts->above, seen.above);
-    if (seen.below != 0) port.add(&facts->below, seen.below);
-    if (seen.distance != 0) port.add(&facts->distance, seen.distance);
-    if (seen.pattern != 0) port.add(&facts->pattern, seen.pattern);
+    port.add_together(&facts->above, seen.above);
+    port.add_together(&facts->below, seen.below);
+    port.add_together(&facts->distance, seen.distance);
+    port.add_together(&facts->pattern, seen.pattern);
   }
 };
 

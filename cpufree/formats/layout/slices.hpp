@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "cpufree/formats/layout/rows.hpp"
 #include "cpufree/formats/slice_choice.hpp"
@@ -95,13 +96,16 @@ struct FindValues {
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, slices, [&](std::int64_t s) {
+    each_item(port, slices * kSliceRows, [&](std::int64_t i) {
+      const std::int64_t s = i / kSliceRows;
       const SliceRange& range = range_of(ranges, range_count, s);
       const LaneRows mine = range.rows.of_slice(static_cast<std::int32_t>(s - range.first));
+      const auto row = static_cast<std::int32_t>(mine.begin + i % kSliceRows);
+      if (row >= mine.end) return;
       ValueTable& values = table[range.block];
       const std::uint64_t behind = static_cast<std::uint64_t>(&range - ranges) % 2 << 62U;
       std::uint64_t last = 0;
-      for (std::int64_t k = rows.ptr[mine.begin]; k < rows.ptr[mine.end]; ++k) {
+      for (std::int64_t k = rows.ptr[row]; k < rows.ptr[row + 1]; ++k) {
         const T value = rows.val[k];
         const std::uint64_t bits = bits_of(value);
         if (bits == last || bits == 0) continue;
@@ -133,6 +137,44 @@ struct FindValues {
     if (there != bits) return false;
     if (entry < port.get(&values.first[place])) port.lower(&values.first[place], entry);
     return true;
+  }
+};
+
+// The dictionaries of blocks, their values in the order of the entries that have them first.
+template <class T>
+struct NumberValues {
+  ValueTable* table = nullptr;
+  int blocks = 1;
+  T* value = nullptr;             // kMostValues of each
+  std::int32_t* count = nullptr;  // of values with 0, which is the first; 0: they are too many
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, std::int64_t{blocks} * kValuePlaces, [&](std::int64_t i) {
+      const std::int64_t b = i / kValuePlaces, place = i % kValuePlaces;
+      ValueTable& mine = table[b];
+      const bool too_many = mine.overflow != 0 || mine.count >= kMostValues;
+      T* const values = value + b * static_cast<std::int64_t>(kMostValues);
+      if (place == 0) {
+        count[b] = too_many ? 0 : static_cast<std::int32_t>(mine.count + 1);
+        values[0] = T{0};
+      }
+      if (too_many || mine.bits[place] == ValueTable::kNone) return;
+      std::uint32_t number = 1;
+      for (std::uint32_t other = 0; other < kValuePlaces; ++other)
+        if (mine.first[other] < mine.first[place]) ++number;
+      mine.number[place] = number;
+      values[number] = value_of(mine.bits[place], T{});
+    });
+  }
+  CPUFREE_FN static double value_of(std::uint64_t bits, double value) {
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  CPUFREE_FN static float value_of(std::uint64_t bits, float value) {
+    const auto half = static_cast<std::uint32_t>(bits);
+    std::memcpy(&value, &half, sizeof(value));
+    return value;
   }
 };
 

@@ -70,25 +70,24 @@ struct SortWindows {
   }
 };
 
-// Counts the entries of slices of windows, in the order of the rows and in another one, a lane for
-// each row and kLanesOfLong: entries[4 w + 0, 1, 2, 3] of window w, zeroed before. A thread has the
-// rows of a slice.
+// Counts the entries of slices of windows, in the order of the rows or in another one, a lane for
+// each row and kLanesOfLong: entries[2 w + 0, 1] of window w, zeroed before. A thread has the rows
+// of a slice.
 template <class T>
 struct CountWindows {
   const std::int64_t* ptr = nullptr;
-  const std::int32_t* order = nullptr;
+  const std::int32_t* order = nullptr;  // null: that of the rows
   const std::int32_t* begin = nullptr;  // windows + 1
   std::int64_t windows = 0;
   std::int64_t parts = 1;  // slices of a window, at most
   std::uint64_t* entries = nullptr;
 
-  template <class Rows>
-  CPUFREE_KERNEL_FN void count(const Rows& row, std::int32_t from, std::int32_t end,
-                               std::uint64_t& alone, std::uint64_t& shared) const {
+  CPUFREE_KERNEL_FN void count(std::int32_t from, std::int32_t end, std::uint64_t& alone,
+                               std::uint64_t& shared) const {
     std::int64_t lengths[kSliceRows] = {};
     std::int64_t longest = 0;  // of the rows of a slice whose lanes share rows
     for (std::int32_t k = 0; k < kSliceRows && from + k < end; ++k) {
-      const std::int32_t r = row(from + k);
+      const std::int32_t r = order == nullptr ? from + k : order[from + k];
       lengths[k] = ptr[r + 1] - ptr[r];
       longest = lengths[k] > longest ? lengths[k] : longest;
       if ((k + 1) % (kSliceRows / kLanesOfLong) != 0 && from + k + 1 < end) continue;
@@ -104,10 +103,10 @@ struct CountWindows {
       const std::int64_t w = item / parts;
       const auto from = static_cast<std::int32_t>(begin[w] + item % parts * kSliceRows);
       if (from >= begin[w + 1]) return;
-      std::uint64_t found[4] = {};
-      count([](std::int32_t k) { return k; }, from, begin[w + 1], found[0], found[2]);
-      count([&](std::int32_t k) { return order[k]; }, from, begin[w + 1], found[1], found[3]);
-      for (int k = 0; k < 4; ++k) port.add(&entries[4 * w + k], found[k]);
+      std::uint64_t alone = 0, shared = 0;
+      count(from, begin[w + 1], alone, shared);
+      port.add(&entries[2 * w], alone);
+      port.add(&entries[2 * w + 1], shared);
     });
   }
 };

@@ -32,16 +32,16 @@ void GpuRunner::synchronize() const {
 }
 
 void GpuRunner::reset(std::vector<gpu_p2p::Shared>& shared, const Limits& limits) {
-  leave_[0].value = 0;
-  notes_[0].value = kNoteNone;
-  reached_[0].iteration = 0;
-  reached_[0].residual = 0.0;
+  words().leave.value = 0;
+  words().notes.value = kNoteNone;
+  words().reached.iteration = 0;
+  words().reached.residual = 0.0;
   for (std::size_t k = 0; k < records_.size(); ++k) records_[k] = {};
   for (std::size_t pe = 0; pe < shared.size(); ++pe) {
-    shared[pe].host_leave = &leave_[0].value;
-    shared[pe].notes = &notes_[0].value;
-    shared[pe].iteration = &reached_[0].iteration;
-    shared[pe].residual = &reached_[0].residual;
+    shared[pe].host_leave = &words().leave.value;
+    shared[pe].notes = &words().notes.value;
+    shared[pe].iteration = &words().reached.iteration;
+    shared[pe].residual = &words().reached.residual;
     shared[pe].records = records_.data() + pe * at(blocks_);
     const double seconds = std::min(limits.wait_limit, kLongestWait);
     shared[pe].wait_limit_ns = static_cast<std::uint64_t>(1e9 * seconds);
@@ -63,10 +63,10 @@ void GpuRunner::listen(const Limits& limits, const Progress& progress, Team* tea
   while (!launch_.ended()) {
     const Seconds now = Clock::now() - start;
     if (limits.time_limit > 0.0 && now.count() > limits.time_limit)
-      notes_[0].value = notes_[0].value | kNoteTimeLimit;
+      words().notes.value = words().notes.value | kNoteTimeLimit;
     if (progress && now > next) {
-      if (!progress(reached_[0].iteration, reached_[0].residual))
-        notes_[0].value = notes_[0].value | kNoteInterrupt;
+      if (!progress(words().reached.iteration, words().reached.residual))
+        words().notes.value = words().notes.value | kNoteInterrupt;
       next = Clock::now() - start + kPatience;
     }
     if (team != nullptr && now > kSpin && gave_up()) {
@@ -88,8 +88,8 @@ void GpuRunner::listen(const Limits& limits, const Progress& progress, Team* tea
 
 // Makes the kernels that run leave, and waits for them: their memory must not be freed before.
 void GpuRunner::stop() noexcept {
-  leave_[0].value = 1;               // ends waits, and
-  notes_[0].value = kNoteInterrupt;  // solves that wait for no other PE
+  words().leave.value = 1;               // ends waits, and
+  words().notes.value = kNoteInterrupt;  // solves that wait for no other PE
   launch_.drain();
 }
 

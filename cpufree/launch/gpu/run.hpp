@@ -58,9 +58,13 @@ class GpuRunner {
 
   gpu_p2p::Launch launch_;
   int blocks_;
-  gpu::MappedArray<Word> leave_{1};
-  gpu::MappedArray<Word> notes_{1};
-  gpu::MappedArray<Reached> reached_{1};
+  struct Words {
+    Word leave, notes;
+    Reached reached;
+  };
+  Words& words() const { return words_[0]; }
+
+  gpu::MappedArray<Words> words_{1};  // in one: the driver takes its time for each allocation
   gpu::MappedArray<WaitRecord> records_;
 };
 

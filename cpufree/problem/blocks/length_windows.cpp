@@ -38,88 +38,118 @@ std::vector<std::int32_t> windows_of(const LocalSystem<T>& local, std::int32_t w
   return begins;
 }
 
-class Sorting {
+// Of slices of these rows in this order. Those of which lanes share rows have no tails.
+std::int64_t taken(const std::vector<std::int64_t>& row_ptr, std::span<const std::int32_t> rows,
+                   int lanes) {
+  const std::size_t of_slice = at(kSliceRows / lanes);
+  std::int64_t all = 0;
+  for (std::size_t first = 0; first < rows.size(); first += of_slice) {
+    std::int64_t lengths[kSliceRows] = {};
+    for (std::size_t k = first; k < std::min(first + of_slice, rows.size()); ++k)
+      lengths[k - first] = row_ptr[at(rows[k]) + 1] - row_ptr[at(rows[k])];
+    const std::int64_t longest = *std::ranges::max_element(lengths);
+    all += lanes > 1 ? (longest + lanes - 1) / lanes * kSliceRows : best_slice_width(lengths).cost;
+  }
+  return all;
+}
+
+// The windows of a PE.
+class Windows {
  public:
   template <class T>
-  Sorting(const LocalSystem<T>& local, std::int32_t window)
+  Windows(const LocalSystem<T>& local, std::int32_t window)
       : row_ptr_(local.row_ptr), begins_(windows_of(local, window)), order_(at(local.interior)) {
-    const std::size_t windows = begins_.size() - 1;
     std::iota(order_.begin(), order_.end(), 0);
-    std::vector<WindowEntries> entries(windows);
-    in_parallel(static_cast<int>(windows), [&](int k) { entries[at(k)] = sort(k); });
-    for (const WindowEntries& of_window : entries)
-      for (std::size_t e = 0; e < entries_.size(); ++e) entries_[e] += of_window[e];
   }
   const std::vector<std::int32_t>& order() const { return order_; }
-  const WindowEntries& entries() const { return entries_; }
 
- private:
-  std::int64_t length(std::int32_t row) const { return row_ptr_[at(row) + 1] - row_ptr_[at(row)]; }
-
-  WindowEntries sort(int k) {
-    const std::int32_t first = begins_[at(k)];
-    const std::span rows = std::span(order_).subspan(at(first), at(begins_[at(k) + 1] - first));
-    WindowEntries entries{taken(rows, 1), 0, taken(rows, kLongRowLanes), 0};
-    const auto by_length = [&](std::int32_t row) { return length(row); };
-    if (k % 2 == 0)
-      std::ranges::stable_sort(rows, std::greater<>(), by_length);
-    else
-      std::ranges::stable_sort(rows, std::less<>(), by_length);
-    entries[1] = taken(rows, 1);
-    entries[3] = taken(rows, kLongRowLanes);
-    return entries;
+  // Of their slices.
+  WindowEntries entries() const {
+    return sum([&](std::size_t k) { return taken_of(k); });
+  }
+  // Sorts each of them; of their slices then.
+  WindowEntries sort() {
+    return sum([&](std::size_t k) {
+      const std::span rows = rows_of(k);
+      const auto length = [&](std::int32_t row) {
+        return row_ptr_[at(row) + 1] - row_ptr_[at(row)];
+      };
+      if (k % 2 == 0)
+        std::ranges::stable_sort(rows, std::greater<>(), length);
+      else
+        std::ranges::stable_sort(rows, std::less<>(), length);
+      return taken_of(k);
+    });
   }
 
-  // By slices of these rows in this order. Those of which lanes share rows have no tails.
-  std::int64_t taken(std::span<const std::int32_t> rows, int lanes) const {
-    const std::size_t of_slice = at(kSliceRows / lanes);
-    std::int64_t all = 0;
-    for (std::size_t first = 0; first < rows.size(); first += of_slice) {
-      std::int64_t lengths[kSliceRows] = {};
-      for (std::size_t k = first; k < std::min(first + of_slice, rows.size()); ++k)
-        lengths[k - first] = length(rows[k]);
-      const std::int64_t longest = *std::ranges::max_element(lengths);
-      all +=
-          lanes > 1 ? (longest + lanes - 1) / lanes * kSliceRows : best_slice_width(lengths).cost;
-    }
+ private:
+  std::span<std::int32_t> rows_of(std::size_t k) {
+    return std::span(order_).subspan(at(begins_[k]), at(begins_[k + 1] - begins_[k]));
+  }
+  WindowEntries taken_of(std::size_t k) const {
+    const auto rows = std::span(order_).subspan(at(begins_[k]), at(begins_[k + 1] - begins_[k]));
+    return {taken(row_ptr_, rows, 1), taken(row_ptr_, rows, kLongRowLanes)};
+  }
+  template <class F>
+  WindowEntries sum(F&& f) const {
+    std::vector<WindowEntries> each(begins_.size() - 1);
+    in_parallel(static_cast<int>(each.size()), [&](int k) { each[at(k)] = f(at(k)); });
+    WindowEntries all{};
+    for (const WindowEntries& one : each) all[0] += one[0], all[1] += one[1];
     return all;
   }
 
   const std::vector<std::int64_t>& row_ptr_;
   std::vector<std::int32_t> begins_;
   std::vector<std::int32_t> order_;
-  WindowEntries entries_{};
 };
 
 }  // namespace
 
-void WindowSums::add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& taken) {
+void WindowSums::add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& in_order) {
   interior += rows;
   nonzeros += of_rows;
-  for (std::size_t k = 0; k < entries.size(); ++k) entries[k] += taken[k];
+  for (std::size_t k = 0; k < before.size(); ++k) before[k] += in_order[k];
+}
+
+void WindowSums::add_sorted(const WindowEntries& sorted) {
+  for (std::size_t k = 0; k < after.size(); ++k) after[k] += sorted[k];
 }
 
 bool WindowSums::pays() const {
-  const bool alone = 100 * entries[1] < kWorth * entries[0];
-  const bool shared = nonzeros >= kLongRow * interior && 100 * entries[3] < kWorth * entries[2];
+  const bool alone = 100 * after[0] < kWorth * before[0];
+  const bool shared = nonzeros >= kLongRow * interior && 100 * after[1] < kWorth * before[1];
   return alone || shared;
+}
+
+bool WindowSums::may_pay() const {
+  WindowSums best = *this;
+  best.after = {nonzeros, nonzeros};
+  return best.pays();
 }
 
 template <class T>
 void sort_by_length(HaloPlan<T>& plan, const Peers& peers, std::int32_t window) {
-  std::vector<Sorting> sortings;
+  std::vector<Windows> windows;
   std::vector<std::vector<std::int64_t>> mine;  // of each PE: interior rows, their entries, slices'
   for (const LocalSystem<T>& local : plan.local) {
-    const WindowEntries& taken = sortings.emplace_back(local, window).entries();
-    mine.push_back({local.interior, local.row_ptr[at(local.interior)]});
-    mine.back().insert(mine.back().end(), taken.begin(), taken.end());
+    const WindowEntries found = windows.emplace_back(local, window).entries();
+    mine.push_back({local.interior, local.row_ptr[at(local.interior)], found[0], found[1]});
   }
   WindowSums all;
   for (const auto& of_pe : gather_lists(peers, "entries of slices", mine))
-    all.add(of_pe.at(0), of_pe.at(1), {of_pe.at(2), of_pe.at(3), of_pe.at(4), of_pe.at(5)});
+    all.add(of_pe.at(0), of_pe.at(1), {of_pe.at(2), of_pe.at(3)});
+  if (!all.may_pay()) return;
+  std::vector<std::vector<std::int64_t>> sorted;
+  for (Windows& of_pe : windows) {
+    const WindowEntries found = of_pe.sort();
+    sorted.push_back({found[0], found[1]});
+  }
+  for (const auto& of_pe : gather_lists(peers, "entries of sorted slices", sorted))
+    all.add_sorted({of_pe.at(0), of_pe.at(1)});
   if (!all.pays()) return;
-  for (std::size_t k = 0; k < sortings.size(); ++k)
-    reorder_interior(plan.local[k], sortings[k].order());
+  for (std::size_t k = 0; k < windows.size(); ++k)
+    reorder_interior(plan.local[k], windows[k].order());
 }
 
 template void sort_by_length(HaloPlan<float>&, const Peers&, std::int32_t);

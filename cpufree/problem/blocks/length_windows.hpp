@@ -21,16 +21,18 @@ namespace cpufree {
 // and 2.61.
 inline constexpr std::int32_t kLengthWindow = 15 * kSliceRows;
 
-// Entries of slices of windows, padding included: in the order before and after; a lane for each
-// row, and kLongRowLanes.
-using WindowEntries = std::array<std::int64_t, 4>;
+// Entries of slices of windows, padding included: a lane for each row, and kLongRowLanes.
+using WindowEntries = std::array<std::int64_t, 2>;
 
 // Those of all PEs.
 struct WindowSums {
   std::int64_t interior = 0, nonzeros = 0;  // interior rows, and their entries
-  WindowEntries entries{};
+  WindowEntries before{}, after{};          // in the order before and after
 
-  void add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& taken);
+  void add(std::int64_t rows, std::int64_t of_rows, const WindowEntries& in_order);
+  void add_sorted(const WindowEntries& sorted);
+  // Whether slices without any padding would be worth it, of rows of which only `before` is known.
+  bool may_pay() const;
   // Whether rows are to be sorted: where slices shrink by more than next to nothing, a lane for
   // each row or, if rows are long, kLongRowLanes.
   bool pays() const;

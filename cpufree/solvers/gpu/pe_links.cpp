@@ -33,7 +33,7 @@ std::vector<std::size_t> upload_feeds(PeMemory<T>& pe, int device, const PeLayou
 // The blocks' views of their shares. `flags`: of the PE.
 template <class T>
 void upload_shares(PeMemory<T>& pe, int device, const PeLayout& layout, const LayoutFacts& facts,
-                   Flag* flags) {
+                   bool rings, Flag* flags) {
   std::vector<std::int32_t> partners;
   for (const ShareLayout& share : layout.shares)
     for (const auto* list :
@@ -48,14 +48,16 @@ void upload_shares(PeMemory<T>& pe, int device, const PeLayout& layout, const La
     next += list.size();
   };
   const int warps = facts.threads / gpu_p2p::kWarp;
-  const std::vector<std::size_t> feeds = upload_feeds(pe, device, layout, warps);
+  std::vector<std::size_t> feeds;
+  if (rings) feeds = upload_feeds(pe, device, layout, warps);
   std::vector<BlockShare<WarpSlices<T>>> views;
   std::int32_t remote = 0;  // rows that other PEs read, of the blocks before
   for (const ShareLayout& share : layout.shares) {
     const BlockPlan& plan = share.plan;
     BlockShare<WarpSlices<T>> view;
-    view.matrix = slices_of(pe, share, pe.feed.data() + feeds[views.size()],
-                            pe.feed_first.data() + views.size() * at(warps + 1));
+    view.matrix = rings ? slices_of(pe, share, pe.feed.data() + feeds[views.size()],
+                                    pe.feed_first.data() + views.size() * at(warps + 1))
+                        : slices_of(pe, share);
     const auto rows_of = [](const LaneRows& rows, std::int32_t start) {
       return typename WarpSlices<T>::Rows{rows.begin, rows.end, start, rows.lanes_log2, rows.thin};
     };
@@ -147,7 +149,7 @@ WarpSlices<T> slices_of(const SlicesOnGpu<T>& pe, const ShareLayout& share, cons
 }
 
 template <class T>
-void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T>& heap,
+void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, bool rings, const Heap<T>& heap,
               const GpuHeaps& heaps, PeMemories<T>& pes) {
   in_parallel(static_cast<int>(pes.size()), [&](int number) {
     const std::size_t k = at(number);
@@ -160,7 +162,7 @@ void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T
     pe.send_ptr = {device, local.send_ptr};
     pe.destinations = {device, local.destinations};
     pe.source = {device, layout.sources[k]};
-    upload_shares(pe, device, layout.pes[k], layout.facts,
+    upload_shares(pe, device, layout.pes[k], layout.facts, rings,
                   heap.flags.at(heaps.base(place.own.first + number)));
     if (place.several_nodes()) pe.remote = RemoteTables(device, place.nodes, layout.far[k]);
   });
@@ -213,12 +215,12 @@ void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>&
   });
 }
 
-#define CPUFREE_PE_LINKS(T)                                                                        \
-  template WarpSlices<T> slices_of(const SlicesOnGpu<T>&, const ShareLayout&, const FeedItem*,     \
-                                   const std::uint32_t*);                                          \
-  template void link_pes(const GpuPlace&, const SystemLayout<T>&, const Heap<T>&, const GpuHeaps&, \
-                         PeMemories<T>&);                                                          \
-  template void make_factors(const GpuPlace&, SystemLayout<T>&, const Heap<T>&, const GpuHeaps&,   \
+#define CPUFREE_PE_LINKS(T)                                                                      \
+  template WarpSlices<T> slices_of(const SlicesOnGpu<T>&, const ShareLayout&, const FeedItem*,   \
+                                   const std::uint32_t*);                                        \
+  template void link_pes(const GpuPlace&, const SystemLayout<T>&, bool, const Heap<T>&,          \
+                         const GpuHeaps&, PeMemories<T>&);                                       \
+  template void make_factors(const GpuPlace&, SystemLayout<T>&, const Heap<T>&, const GpuHeaps&, \
                              PeMemories<T>&);
 CPUFREE_PE_LINKS(float)
 CPUFREE_PE_LINKS(double)

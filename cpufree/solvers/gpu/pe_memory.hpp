@@ -70,7 +70,7 @@ struct PeMemory : SlicesOnGpu<T> {
   std::int32_t rows = 0;
   std::int32_t interior = 0;
   std::int64_t private_rows = 0;
-  Array<FeedItem> feed;             // chunks, block after block
+  Array<FeedItem> feed;             // chunks, block after block; none where there are no rings
   Array<std::uint32_t> feed_first;  // warps + 1 of each block
   Array<std::int32_t> partners;     // notify, await and await_local of all blocks
   Array<std::int64_t> send_ptr;
@@ -113,9 +113,9 @@ template <class T>
 double fill_from_gpus(const GpuPlace& place, GpuLayouts<T>& rows,
                       const std::vector<PeLayout>& layouts, PeMemories<T>& pes);
 
-// Tells the blocks of the PEs their shares, and whom they wait for.
+// Tells the blocks of the PEs their shares, and whom they wait for. `rings`: solves may have some.
 template <class T>
-void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, const Heap<T>& heap,
+void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, bool rings, const Heap<T>& heap,
               const GpuHeaps& heaps, PeMemories<T>& pes);
 
 // Makes the factors of a preconditioner again from the values of the plan, and tells the report.

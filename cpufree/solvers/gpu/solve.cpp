@@ -63,6 +63,14 @@ GpuSolve<T>::GpuSolve(const GpuPlace& place, const LayoutFacts& facts, PeMemorie
       runner_(place.devices, facts.blocks),
       args_(place.devices.size()) {}
 
+// Whether there are rings depends on the matrix, not on the solve.
+template <class T>
+void GpuSolve<T>::link(const SystemLayout<T>& layout) {
+  const bool rings = kernels_wanted<T>(place_, facts_, place_.spec.first).streams;
+  link_pes(place_, layout, rings, heap_, *heaps_, pes_);
+  if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
+}
+
 template <class T>
 void GpuSolve<T>::choose_first(PlanReport& report) {
   SolveSpec first = place_.spec.first;

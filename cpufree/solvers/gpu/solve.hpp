@@ -38,10 +38,7 @@ class GpuSolve {
   // Makes the symmetric heaps, and all that vectors of so many entries need.
   void make_heaps(std::size_t entries);
   // Makes what blocks are told of the layout and of factors, once there are heaps.
-  void link(const SystemLayout<T>& layout) {
-    link_pes(place_, layout, heap_, *heaps_, pes_);
-    if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
-  }
+  void link(const SystemLayout<T>& layout);
   void factor(SystemLayout<T>& layout) { make_factors(place_, layout, heap_, *heaps_, pes_); }
   PeMemories<T>& pes() { return pes_; }
   void set_bound(double bound) { lambda_bound_ = bound; }

@@ -39,7 +39,7 @@ double GpuTransfer<T>::load(VectorView<const T> from, const std::vector<PrivateV
   const T* source = from.data;
   if (!from.on_host()) wait_for_caller(from.device);
   if (from.on_host()) {
-    staging_.send({{devices_[0], whole(), from.data, n_ * sizeof(T)}});
+    send_staged({{devices_[0], whole(), from.data, n_ * sizeof(T)}});
     source = whole();
   } else if (!is_first_gpus_own(from.device)) {
     const OnDevice here(devices_[0]);
@@ -82,7 +82,7 @@ bool GpuTransfer<T>::store(const std::vector<PrivateVector<T>>& from, double div
   }
   read_probes();
   if (to.on_host()) {
-    staging_.fetch({{devices_[0], to.data, target, n_ * sizeof(T)}});
+    fetch_staged({{devices_[0], to.data, target, n_ * sizeof(T)}});
   } else if (!direct) {
     const OnDevice here(devices_[0]);
     gpu::copy_across(to.data, to.device, target, devices_[0], n_ * sizeof(T), streams_[0],

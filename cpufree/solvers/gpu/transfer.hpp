@@ -47,7 +47,6 @@ class GpuTransfer {
   std::vector<gpuStream_t> streams_;
   std::size_t n_;
   gpu::DeviceArray<T> whole_;  // made when first needed
-  Staging staging_;
   std::vector<gpu::DeviceArray<VectorProbe>> probes_;
   gpu::PinnedArray<VectorProbe> found_;
 };

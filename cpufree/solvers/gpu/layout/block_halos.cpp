@@ -44,18 +44,12 @@ class BlockMaker {
 
   // Contiguous pieces of the sequence of the matrix.
   Cut cut_sequence() {
-    row_at_ = Int32s::uninitialised(device(), at(mine_.rows));
-    launch(layout::ListSequence<T>{mine_.names(), mine_.first, mine_.rows, row_at_.data()},
-           mine_.rows);
-    const Int32s length = Int32s::uninitialised(device(), at(mine_.rows));
-    launch(layout::RowLengths<T>{mine_.ptr.data(), row_at_.data(), 0, mine_.rows, length.data()},
-           mine_.rows);
-    const Int64s before = scan_numbers<T>(mine_.stream, length.data(), mine_.rows);
+    const Int64s sums = list_sequence();
     const Int32s end = Int32s::uninitialised(device(), at(blocks_));
     layout::EndPieces<T> pieces;
     pieces.rows = pattern();
-    pieces.row_at = row_at_.data();
-    pieces.before = before.data();
+    pieces.row_at = sequence();
+    pieces.before = sums.size() == 0 ? mine_.ptr.data() : sums.data();
     pieces.nnz_weight = row_weight(1) - row_weight(0);
     pieces.row_weight = row_weight(0);
     pieces.pieces = blocks_;
@@ -65,7 +59,7 @@ class BlockMaker {
     for (std::size_t b = 1; b < ends.size(); ++b) ends[b] = std::max(ends[b], ends[b - 1]);
     end.upload(mine_.stream, ends.data(), ends.size());
     Int32s owner = Int32s::uninitialised(device(), at(mine_.rows));
-    launch(layout::OwnRows<T>{row_at_.data(), mine_.rows, end.data(), blocks_, owner.data()},
+    launch(layout::OwnRows<T>{sequence(), mine_.rows, end.data(), blocks_, owner.data()},
            mine_.rows);
     std::int32_t most = ends.front();
     for (std::size_t b = 1; b < ends.size(); ++b) most = std::max(most, ends[b] - ends[b - 1]);
@@ -151,6 +145,19 @@ class BlockMaker {
     launch_layout(kernel, items, mine_.stream);
   }
 
+  layout::Sequence sequence() const { return {row_at_.size() == 0 ? nullptr : row_at_.data()}; }
+  // The row at each place, and the entries before it; none where rows lie in that sequence.
+  Int64s list_sequence() {
+    if (mine_.names() == nullptr) return {};
+    row_at_ = Int32s::uninitialised(device(), at(mine_.rows));
+    launch(layout::ListSequence<T>{mine_.names(), mine_.first, mine_.rows, row_at_.data()},
+           mine_.rows);
+    const Int32s length = Int32s::uninitialised(device(), at(mine_.rows));
+    launch(layout::RowLengths<T>{mine_.ptr.data(), row_at_.data(), 0, mine_.rows, length.data()},
+           mine_.rows);
+    return scan_numbers<T>(mine_.stream, length.data(), mine_.rows);
+  }
+
   Cut survey(Int32s owner, std::int32_t most_rows) {
     const std::int64_t words = (std::int64_t{mine_.rows} + ghosts_ + 31) / 32;
     Cut cut{std::move(owner), {mine_.stream, at(mine_.rows)}, {}};
@@ -174,7 +181,7 @@ class BlockMaker {
     DeviceArray<std::uint64_t> from_key = keys();
     Int32s from = rows(), to = rows();
     key_ = keys();
-    launch(layout::MakeKeys<T>{pattern(), mine_.interior, row_at_.data(), cut.owner.data(),
+    launch(layout::MakeKeys<T>{pattern(), mine_.interior, sequence(), cut.owner.data(),
                                cut.boundary.data(), from_key.data(), from.data()},
            mine_.rows);
     const auto arrays = [&] {
@@ -210,7 +217,7 @@ class BlockMaker {
   GpuRows<T>& mine_;
   std::int32_t ghosts_;
   int blocks_;
-  Int32s row_at_;  // the row at each place of the sequence
+  Int32s row_at_;  // the row at each place of the sequence; empty: they are in it
   DeviceArray<std::uint64_t> key_;
 };
 

@@ -193,30 +193,18 @@ void GpuLayouts<T>::find_values(std::size_t k, const PeLayout& pe) {
                 std::int64_t{blocks} * kValuePlaces, mine.stream);
   launch_layout(layout::FindValues<T>{local(k), there.data(), static_cast<int>(ranges.size()),
                                       slices_of(ranges), values.table.data()},
-                slices_of(ranges), mine.stream);
-  auto tables = fetch(mine.stream, values.table.data(), pe.shares.size());
-  values.dictionary.assign(pe.shares.size(), {});
-  in_parallel(blocks, [&](int b) {
-    layout::ValueTable& table = tables[at(b)];
-    const bool too_many = table.overflow != 0 || table.count >= kMostValues;
-    if (too_many || values.entries[at(b)] == 0) return;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_entry;
-    for (std::uint32_t place = 0; place < kValuePlaces; ++place)
-      if (table.bits[place] != layout::ValueTable::kNone)
-        by_entry.emplace_back(table.first[place], place);
-    std::ranges::sort(by_entry);
-    std::vector<double>& dictionary = values.dictionary[at(b)];
-    dictionary.push_back(0.0);  // padding
-    for (const auto& [entry, place] : by_entry) {
-      table.number[place] = static_cast<std::uint32_t>(dictionary.size());
-      if constexpr (sizeof(T) == sizeof(double))
-        dictionary.push_back(std::bit_cast<double>(table.bits[place]));
-      else
-        dictionary.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(table.bits[place])));
-    }
-  });
-  values.table.upload(mine.stream, tables.data(), tables.size());
-  mine.stream.wait();
+                slices_of(ranges) * kSliceRows, mine.stream);
+  const auto found = DeviceArray<T>::uninitialised(mine.device(), kMostValues * at(blocks));
+  const Int32s count = Int32s::uninitialised(mine.device(), at(blocks));
+  launch_layout(layout::NumberValues<T>{values.table.data(), blocks, found.data(), count.data()},
+                std::int64_t{blocks} * kValuePlaces, mine.stream);
+  const auto counts = fetch(mine.stream, count.data(), at(blocks));
+  const auto all = fetch(mine.stream, found.data(), found.size());
+  values.dictionary.assign(at(blocks), {});
+  for (std::size_t b = 0; b < counts.size(); ++b) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(b * kMostValues);
+    if (values.entries[b] > 0) values.dictionary[b].assign(first, first + counts[b]);
+  }
 }
 
 template <class T>
@@ -252,7 +240,11 @@ void GpuLayouts<T>::make_shapes(std::size_t k, PeLayout& pe, const LayoutOptions
   const bool coded = options.codes.columns && options.codes.values;
   if (coded && values_[k].dictionary.empty()) find_values(k, pe);
   const Shapes found = shape(k, ranges);
-  in_parallel(static_cast<int>(pe.shares.size()), [&](int b) {
+  constexpr std::int64_t kSlices = 4000;  // that are worth a thread
+  const auto threads =
+      static_cast<int>(std::min<std::int64_t>(slices_of(ranges) / kSlices + 1, available_cores()));
+  const auto nothing = [] { return 0; };
+  in_parallel(static_cast<int>(pe.shares.size()), threads, nothing, [&](int, int b) {
     const std::size_t first = at(ranges[2 * at(b)].first);
     const auto tails = std::ranges::lower_bound(found.with_tails, static_cast<std::int32_t>(first));
     pe.shares[at(b)].shape =

@@ -84,7 +84,9 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
   std::vector<GpuRows<T>> all;
   std::vector<StagedCopy> copies;
   const std::int64_t size = matrix.wide ? 8 : 4;
-  std::vector<DeviceArray<std::byte>> given(devices.size());  // where rows begin, as they are
+  // Where rows begin, as they are, and in memory of this where they are not on their GPU.
+  std::vector<const void*> begins;
+  std::vector<DeviceArray<std::byte>> given(devices.size());
   for (std::size_t k = 0; k < devices.size(); ++k) {
     GpuRows<T>& mine = all.emplace_back(devices[k]);
     mine.first = cuts[k];
@@ -95,10 +97,13 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
     if (!mine.sound) return all;
     const auto* const from = static_cast<const std::byte*>(matrix.row_ptr) + cuts[k] * size;
     const std::size_t bytes = at((mine.rows + std::int64_t{1}) * size);
-    given[k] = DeviceArray<std::byte>::uninitialised(devices[k], bytes);
+    begins.push_back(from);
+    if (matrix.device != devices[k])
+      begins[k] = (given[k] = DeviceArray<std::byte>::uninitialised(devices[k], bytes)).data();
     if (matrix.device >= 0) {
       const OnDevice here(devices[k]);
-      gpu::copy_across(given[k].data(), devices[k], from, matrix.device, bytes, mine.stream);
+      if (matrix.device != devices[k])
+        gpu::copy_across(given[k].data(), devices[k], from, matrix.device, bytes, mine.stream);
       take_from_gpu(matrix, mine, before);
       continue;
     }
@@ -112,7 +117,7 @@ std::vector<GpuRows<T>> send_rows(const GivenCsr<T>& matrix, std::span<const std
   for_each_pe(all, [&](std::size_t k, GpuRows<T>& mine) {
     mine.facts = {mine.device(), std::size_t{1}};
     mine.ptr = DeviceArray<std::int64_t>::uninitialised(mine.device(), at(mine.rows) + 1);
-    launch_layout(layout::RebaseRows<T>{given[k].data(), matrix.wide, mine.rows + std::int64_t{1},
+    launch_layout(layout::RebaseRows<T>{begins[k], matrix.wide, mine.rows + std::int64_t{1},
                                         mine.ptr.data(), mine.facts.data()},
                   mine.rows + std::int64_t{1}, mine.stream);
     mine.sound = fetch(mine.stream, mine.facts.data(), 1)[0].unsound == 0;

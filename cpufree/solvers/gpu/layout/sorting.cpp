@@ -1,6 +1,5 @@
 // Rows sorted by length within windows, where slices shrink by it.
-#include <algorithm>
-#include <array>
+#include <vector>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
@@ -15,11 +14,6 @@ namespace {
 using gpu::DeviceArray;
 using gpu::OnDevice;
 using Int32s = DeviceArray<std::int32_t>;
-
-struct Sorted {
-  Int32s order;
-  WindowEntries entries{};
-};
 
 // Where windows begin, and the last one ends.
 template <class T>
@@ -36,25 +30,60 @@ std::vector<std::int32_t> windows_of(const GpuRows<T>& mine) {
   return begins;
 }
 
+// The windows of a PE.
 template <class T>
-Sorted sort_windows(const GpuRows<T>& mine) {
-  const auto begins = windows_of(mine);
-  const auto windows = static_cast<std::int32_t>(begins.size()) - 1;
-  const Int32s begin{mine.stream, begins};
-  Sorted sorted{Int32s::uninitialised(mine.device(), at(mine.interior))};
-  launch_layout(layout::SortWindows<T>{mine.ptr.data(), begin.data(), windows, kLengthWindow,
-                                       mine.interior, sorted.order.data()},
-                mine.interior, mine.stream);
-  constexpr std::int64_t kParts =
-      (kLengthWindow + layout::kMostOfNode + kSliceRows - 1) / kSliceRows;
-  const DeviceArray<std::uint64_t> entries(mine.stream, at(4 * windows));
-  launch_layout(layout::CountWindows<T>{mine.ptr.data(), sorted.order.data(), begin.data(), windows,
-                                        kParts, entries.data()},
-                windows * kParts, mine.stream);
-  const auto counts = fetch(mine.stream, entries.data(), at(4 * windows));
-  for (std::size_t k = 0; k < counts.size(); ++k)
-    sorted.entries[k % 4] += static_cast<std::int64_t>(counts[k]);
-  return sorted;
+class Windows {
+ public:
+  explicit Windows(const GpuRows<T>& rows) : mine_(rows) {}
+
+  // Of their slices.
+  WindowEntries entries() {
+    const auto begins = windows_of(mine_);
+    count_ = static_cast<std::int32_t>(begins.size()) - 1;
+    begin_ = {mine_.stream, begins};
+    return counted();
+  }
+  // Sorts each of them; of their slices then.
+  WindowEntries sort() {
+    order = Int32s::uninitialised(mine_.device(), at(mine_.interior));
+    launch_layout(layout::SortWindows<T>{mine_.ptr.data(), begin_.data(), count_, kLengthWindow,
+                                         mine_.interior, order.data()},
+                  mine_.interior, mine_.stream);
+    return counted();
+  }
+  Int32s order;  // once they are sorted
+
+ private:
+  WindowEntries counted() const {
+    constexpr std::int64_t kParts =
+        (kLengthWindow + layout::kMostOfNode + kSliceRows - 1) / kSliceRows;
+    const DeviceArray<std::uint64_t> entries(mine_.stream, at(2 * count_));
+    launch_layout(
+        layout::CountWindows<T>{mine_.ptr.data(), order.size() == 0 ? nullptr : order.data(),
+                                begin_.data(), count_, kParts, entries.data()},
+        count_ * kParts, mine_.stream);
+    WindowEntries sums{};
+    const auto counts = fetch(mine_.stream, entries.data(), at(2 * count_));
+    for (std::size_t k = 0; k < counts.size(); ++k)
+      sums[k % 2] += static_cast<std::int64_t>(counts[k]);
+    return sums;
+  }
+
+  const GpuRows<T>& mine_;
+  std::int32_t count_ = 0;
+  Int32s begin_;
+};
+
+// Calls f(k, windows of PE k) for all PEs, each with its GPU current, side by side.
+template <class T, class F>
+std::vector<WindowEntries> entries_of(std::vector<Windows<T>>& windows,
+                                      const std::vector<GpuRows<T>>& rows, F&& f) {
+  std::vector<WindowEntries> found(rows.size());
+  in_parallel(static_cast<int>(rows.size()), [&](int k) {
+    const OnDevice here(rows[at(k)].device());
+    found[at(k)] = f(windows[at(k)]);
+  });
+  return found;
 }
 
 }  // namespace
@@ -87,22 +116,20 @@ void reorder_rows(GpuRows<T>& mine, const Int32s& order, std::int32_t moved) {
 
 template <class T>
 void sort_rows(std::vector<GpuRows<T>>& rows) {
-  std::vector<Sorted> sorted(rows.size());
-  std::vector<std::int64_t> entries(rows.size());
-  const int pes = static_cast<int>(rows.size());
-  in_parallel(pes, [&](int k) {
-    const GpuRows<T>& mine = rows[at(k)];
-    const OnDevice here(mine.device());
-    sorted[at(k)] = sort_windows(mine);
-    entries[at(k)] = fetch(mine.stream, mine.ptr.data() + mine.interior, 1)[0];
-  });
+  std::vector<Windows<T>> windows(rows.begin(), rows.end());
+  const auto found = entries_of(windows, rows, [](Windows<T>& w) { return w.entries(); });
   WindowSums sums;
-  for (std::size_t k = 0; k < rows.size(); ++k)
-    sums.add(rows[k].interior, entries[k], sorted[k].entries);
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const auto* const end = rows[k].ptr.data() + rows[k].interior;
+    sums.add(rows[k].interior, fetch(rows[k].stream, end, 1)[0], found[k]);
+  }
+  if (!sums.may_pay()) return;
+  for (const auto& sorted : entries_of(windows, rows, [](Windows<T>& w) { return w.sort(); }))
+    sums.add_sorted(sorted);
   if (!sums.pays()) return;
-  in_parallel(pes, [&](int k) {
+  in_parallel(static_cast<int>(rows.size()), [&](int k) {
     const OnDevice here(rows[at(k)].device());
-    reorder_rows(rows[at(k)], sorted[at(k)].order, rows[at(k)].interior);
+    reorder_rows(rows[at(k)], windows[at(k)].order, rows[at(k)].interior);
   });
 }
 
