@@ -3,7 +3,8 @@
 Usage: python -m tools.program_scores OUT.jsonl
 
 Programs without loops inside their loop, in the records whose plans are those that are chosen
-today: on chip or not, and as many blocks.
+today: on chip or not, and as many blocks. Streams on several of four GPUs are left out: since that
+record (d15fa217) their rows no longer ask what other GPUs keep, which nearly halves their times.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np
 
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.rates import Rates
+from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
 from cpufree.compiler.layout import most_pes
@@ -27,15 +30,27 @@ from tools.results.records import FOLDER, ROOT
 sys.path.insert(0, str(ROOT / "bench"))
 import gpu_program_cases as cases
 
-RECORDS = ("programs-2x-2026-11-26-later", "programs-4x-2026-11-26")
+EARLIER = "programs-4x-2026-11-26"
+RECORDS = ("programs-2x-2026-11-26-later", EARLIER)
 NESTED = ("cavity_flow",)
 MULTIPROCESSORS = 132
 
 
-def predicted(name: str, n: int, pes: int, known: Machine) -> tuple[float, bool, int] | None:
-    """Return the microseconds of a step, whether on chip, and blocks; None: too few rows."""
+@dataclass(frozen=True)
+class Told:
+    """What is predicted of a program on so many GPUs."""
+
+    us: float
+    """Of a step."""
+    kind: str
+    """Of its kernel: sweep, tiles or streams."""
+    blocks: int
+
+
+def predicted(name: str, n: int, pes: int, known: Machine) -> Told | None:
+    """Return what is predicted of a program with n points a side; None: it has too few rows."""
     program = cases.find(name)
-    given = cases.arguments(name, cases.side(name, n), 40)
+    given = cases.arguments(name, n, 40)
     lowered = program._lowered(Arguments.of(program.signature, program.name, given, {}))
     kept = returned_fields(lowered.result)
     groups = grid_groups(lowered.program, kept)
@@ -44,8 +59,16 @@ def predicted(name: str, n: int, pes: int, known: Machine) -> tuple[float, bool,
     where = groups, pes, kept, MULTIPROCESSORS
     text, rates = chosen_kernel(*where, known=known).text, Rates.of(known, pes)
     if text.on_chip is None:
-        return sweep_time(*where, rates), False, text.most_blocks
-    return time_of(groups, text.on_chip, *where[1:], rates), True, text.most_blocks
+        return Told(sweep_time(*where, rates), "sweep", text.most_blocks)
+    kind = "streams" if isinstance(text.on_chip, StreamPlan) else "tiles"
+    return Told(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
+
+
+def is_comparable(found: Told, ours: dict[str, Any], record: str, pes: int) -> bool:
+    """Return whether the kernel of a record is the one that is chosen today, as it is today."""
+    if found.kind == "streams" and record == EARLIER and pes > 1:
+        return False
+    return (found.kind != "sweep", found.blocks) == (ours["on_chip"], ours["blocks"])
 
 
 def scores() -> Iterator[dict[str, Any]]:
@@ -59,11 +82,11 @@ def scores() -> Iterator[dict[str, Any]]:
             for pes in (1, 2, 4):
                 ours = line.get(f"ours_{pes}")
                 found = predicted(line["program"], line["n"], pes, known) if ours else None
-                if found and found[1:] == (ours["on_chip"], ours["blocks"]):
+                if found and is_comparable(found, ours, record, pes):
                     taken = 1e6 * ours["timings"]["kernel"] / line["steps"]
                     yield {
                         **{"record": record, "program": line["program"], "n": line["n"]},
-                        **{"gpus": pes, "us": taken, "predicted": found[0]},
+                        **{"gpus": pes, "kernel": found.kind, "us": taken, "predicted": found.us},
                     }
 
 

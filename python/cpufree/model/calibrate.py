@@ -23,7 +23,7 @@ from cpufree.model.solve import SystemFacts, solve_seconds
 SMALL, LARGE, THIN = "small", "large", "thin"
 METHOD = "prcg"
 MEMORY_RATES = ("product.memory_rate", "loop.memory_rate", "gpu.memory_rate", "stencil.memory_rate")
-EXCHANGES = ("exchange.packets", "exchange.stores", "program.exchange")
+EXCHANGES = ("exchange.packets", "exchange.stores")
 MOST_FACTOR = 16.0
 LEAST_WAIT = 1e-7
 """Seconds that an exchange takes at least, however soon the small system is done."""

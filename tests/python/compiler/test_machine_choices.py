@@ -19,13 +19,13 @@ from cpufree.machine import Machine, files
 
 
 def changed(**factors: float) -> Machine:
-    """Return the default machine with some numbers of programs multiplied."""
+    """Return the default machine with some numbers multiplied (program__round: program.round)."""
     known = machine.load()
     entries = dict(known.entries)
-    for name, factor in factors.items():
-        one = entries[f"program.{name}"]
+    for key, factor in factors.items():
+        one = entries[name := key.replace("__", ".")]
         table = one.table and {count: factor * value for count, value in one.table.items()}
-        entries[f"program.{name}"] = replace(one, value=factor * one.value, table=table)
+        entries[name] = replace(one, value=factor * one.value, table=table)
     return replace(known, entries=entries)
 
 
@@ -39,7 +39,7 @@ def plan(side: int, known: Machine | None, pes: int = 1) -> Any:
     return chosen_kernel(groups("jacobi_2d", side), pes, (), 132, known=known).text.on_chip
 
 
-SLOW = {"exchange": 10.0, "barrier": 10.0, "round": 10.0}
+SLOW = {"exchange__packets": 10.0, "program__barrier": 20.0, "program__round": 10.0}
 
 
 def test_slow_exchanges_ask_for_more_turns_between_them() -> None:
@@ -55,7 +55,7 @@ def test_slow_links_ask_for_more_turns_of_a_round_on_several_gpus() -> None:
 
 
 def test_slow_streams_leave_programs_to_rounds_in_tiles() -> None:
-    assert isinstance(plan(4096, changed(round=30.0), 2), BlockPlan)
+    assert isinstance(plan(4096, changed(program__round=30.0), 2), BlockPlan)
 
 
 def test_the_file_that_the_environment_names_decides(
@@ -63,8 +63,8 @@ def test_the_file_that_the_environment_names_decides(
 ) -> None:
     path = tmp_path / "slow.json"
     slow = {
-        f"program.{name}": {"value": 13.0, "unit": "us", "provenance": "a test"}
-        for name in ("exchange", "barrier")
+        name: {"value": 20.0, "unit": "us", "provenance": "a test"}
+        for name in ("exchange.packets", "program.barrier")
     }
     files.write(path, {"machine": "M", "gpu": "G", "like": "h200", "choices": slow})
     usual = plan(256, None).turns

@@ -83,6 +83,18 @@ def test_gpus_that_take_several_messages_spend_the_receivers_overhead_on_each(
     assert predict_pattern(machine, shared) == pytest.approx(one.single + 3 * one.taken)
 
 
+def test_stores_on_a_gpu_whose_other_pes_store_to_another_one_take_as_long(
+    machine: Communication,
+) -> None:
+    for gpus, gets, way in (
+        ((0, 0), False, "shared-store-block"),
+        ((0, 0, 1, 1), False, "device-store-block"),
+        ((0, 0, 1, 1), True, "shared-get"),  # no fence
+    ):
+        ring = sample("ring", len(gpus), engine="gpus", gpus=gpus)
+        assert Messages(machine, ring, gets).way(0, 1) == way
+
+
 def driven(pattern: str, gpus: tuple[int, ...], **more: object) -> PatternSample:
     return sample(f"{pattern}, host-driven", len(gpus), engine="gpus", gpus=gpus, **more)
 

@@ -254,14 +254,15 @@ def _others(extents: tuple[int, ...], most: int, rows: int) -> set[int]:
 
 def part_cycles(extents: tuple[int, ...], tile: Tile, work: GroupWork) -> float:
     """Return about how many cycles a block takes with a tile: its warps, then the last of them."""
-    if len(extents) == 1:
-        turns = -(-extents[0] // (tile.threads * tile.rows))
+    of_turn = 120 + 14 * tile.rows
+    if len(extents) == 1:  # the last turn has the warps alone that have points
+        turns, warps = (-(-extents[0] // (n * tile.rows)) for n in (tile.threads, 32))
+        return warps * work.cycles(tile.rows) + turns * of_turn
+    turns = -(-extents[-1] // tile.lanes)
+    if len(extents) == 2:
+        turns *= -(-extents[0] // (tile.others * tile.rows))
     else:
-        turns = -(-extents[-1] // tile.lanes)
-        if len(extents) == 2:
-            turns *= -(-extents[0] // (tile.others * tile.rows))
-        else:
-            turns *= -(-extents[1] // tile.others) * -(-extents[0] // tile.rows)
+        turns *= -(-extents[1] // tile.others) * -(-extents[0] // tile.rows)
     warps = -(-tile.threads // 32)
     split = 1.05 if tile.lanes % 32 else 1.0  # a warp's points lie in two rows
-    return turns * (warps * work.cycles(tile.rows) * split + 120 + 14 * tile.rows)
+    return turns * (warps * work.cycles(tile.rows) * split + of_turn)

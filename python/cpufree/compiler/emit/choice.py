@@ -26,7 +26,7 @@ from cpufree.compiler.emit.tiles import CROWDED, LARGE, STANDARD, SweepOptions
 from cpufree.compiler.emit.work import work_of
 from cpufree.compiler.layout import Slabs, distributed_rows
 from cpufree.compiler.passes.rounds import Rounds, ghosts_in_rounds, rounds_of
-from cpufree.compiler.passes.rows import written
+from cpufree.compiler.passes.rows import Work, written
 from cpufree.compiler.passes.tiles import Ghosts, NotOnChip, add_exchanges, ghosts_of
 from cpufree.machine import Machine
 
@@ -118,8 +118,7 @@ def cost(
     """Return about how many microseconds a turn of the program's loops takes on chip."""
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     if plan.rounds is None:
-        exchanges = [s for s in ir.walk(add_exchanges(program).body) if isinstance(s, ir.Exchange)]
-        waits = sum(rates.exchange + rates.field * len(s.fields) for s in exchanges)
+        waits = _waits(program, slabs.most / plan.rows, rates)
         sweeps = (_sweep(program, g, plan, slabs, [(0, 0)], in_registers, rates) for g in groups)
         return waits + sum(sweeps)
     rounds = plan.rounds
@@ -128,6 +127,23 @@ def cost(
         margins = _margins(rounds, plan.turns, after)
         waits += _sweep(program, group, plan, slabs, margins, in_registers, rates)
     return waits / plan.turns
+
+
+def _waits(program: ir.Program, rows: float, rates: Rates) -> float:
+    """Return the time of all exchanges of a turn that most blocks, of so many rows, wait for.
+
+    Where a group computes on fewer rows, the other blocks go on: over many turns, what a few blocks
+    wait for beside them does not hold up the rest.
+    """
+    waits = before = 0.0
+    for s in ir.walk(add_exchanges(program).body):
+        if isinstance(s, ir.Exchange):
+            before = rates.exchange + rates.field * len(s.fields)
+        elif isinstance(s, ir.Group):
+            most = max(stage.work.box[0].count for stage in s.stages if stage.work.box)
+            waits += before if most > rows else 0.0
+            before = 0.0
+    return waits
 
 
 def _sweep(
@@ -285,15 +301,28 @@ def streaming_cost(
     time = 0.0
     for group in (s for s in ir.walk(program.body) if isinstance(s, ir.Group)):
         works = [stage.work for stage in group.stages]
-        names = {r.field for w in works for r in ir.reads(w.value)} - in_registers
-        writes = {w.field for w in works if isinstance(w, ir.Assign)} - in_registers
-        moved = sum(sizes[name] for name in (*names, *writes))
-        points = max(float(np.prod([s.count for s in w.box])) for w in works) / slabs.pes
+        moved = sum(_share_of(program.field(name), works, is_read) * sizes[name]
+                    for is_read in (True, False) for name in sizes)  # fmt: skip
+        points = max(map(_points, works)) / slabs.pes
         work = work_of(program, works, in_registers)
         chip = points / 32 / processors * work.cycles(_ROWS) / _ROWS / rates.cycles
         times = rates.read(moved, sum(sizes.values())), chip
         time += max(times) + 0.4 * min(times) + rates.barrier
     return time
+
+
+def _points(work: Work) -> float:
+    return float(np.prod([s.count for s in work.box]))
+
+
+def _share_of(f: ir.Field, works: list[Work], is_read: bool) -> float:
+    """Return the share of a field that stages read, or write: the largest of theirs."""
+    those = [
+        w for w in works
+        if (any(r.field == f.name for r in ir.reads(w.value)) and is_read)
+        or (isinstance(w, ir.Assign) and w.field == f.name and not is_read)
+    ]  # fmt: skip
+    return min(1.0, max(map(_points, those), default=0.0) / max(1.0, float(np.prod(f.shape))))
 
 
 def sweep_options(

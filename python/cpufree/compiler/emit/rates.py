@@ -46,17 +46,27 @@ class Rates:
         there = of_gpu("") if known is None else known
 
         def seconds(name: str) -> float:
-            return 1e6 * there.at(f"program.{name}", "s", pes)
+            return 1e6 * there.at(name, "s", pes)
 
         def rate(name: str, unit: str = "B/s") -> float:
             return 1e-6 * there.number(f"program.{name}", unit)
 
+        exchange = seconds("exchange.packets")
+        barrier = seconds("program.barrier")
+        if pes > 1:
+            # For a fence, and a flag behind it.
+            barrier += max(0.0, seconds("exchange.stores") - exchange)
+            exchange += seconds("stencil.exchange_between")
         return cls(
             rate("clock", "1/s"),
             there.number("gpu.cache_bytes", "B"),
             rate("cache_rate"),
             1e-6 * there.at("loop.memory_rate", "B/s", ARRAYS),
-            *map(seconds, ("exchange", "field", "group", "barrier", "round")),
+            exchange,
+            seconds("program.field"),
+            seconds("program.group"),
+            barrier,
+            seconds("program.round"),
         )
 
     def read(self, moved: float, size: float) -> float:

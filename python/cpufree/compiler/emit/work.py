@@ -12,8 +12,8 @@ from cpufree.compiler.passes.rows import Work, row_offset, rows_written
 _LOADED, _STORED = 128, 16  # registers of a thread
 _ISSUE = 0.4  # cycles of an instruction of a warp, with four schedulers that are busy mostly
 _SLOW, _FAST = 0.9, 0.55  # of an operation on eight bytes, on four
-_LONG = ("divide", "sqrt", "power", "exp", "log")
-_OF_LONG = 16  # operations that one of these is
+_LONG = {"divide": 10, "sqrt": 10, "power": 16, "exp": 16, "log": 16}
+"""Operations that one of these is: Newton's steps from a reciprocal, or a polynomial."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ def work_of(program: ir.Program, works: list[Work], in_registers: set[str]) -> G
 
 def operations(e: ir.Expr) -> int:
     """Return the operations of an expression that has reads, a long one counted as several."""
-    weight = _OF_LONG if isinstance(e, ir.Op) and e.name in _LONG else 1
-    mine = weight if isinstance(e, ir.Op) and any(True for _ in ir.reads(e)) else 0
+    mine = 0
+    if isinstance(e, ir.Op) and any(True for _ in ir.reads(e)):
+        mine = _LONG.get(e.name, 1)
     turns = e.count if isinstance(e, ir.Fold) else 1
     return mine + turns * sum(operations(child) for child in ir.children(e))

@@ -40,10 +40,16 @@ class Messages:
         self._known: dict[tuple[str, int], Message] = {}
 
     def way(self, one: int, other: int) -> str:
-        """Return the way between two PEs."""
+        """Return the way between two PEs.
+
+        A fence waits for all stores of a GPU. So where some of its PEs store to another GPU, stores
+        to PEs of the same one take as long.
+        """
         gpus = self._sample.gpus
         if not gpus:
             return self._names["threads"]
+        if self._names is STORE and "gets" not in self._sample.pattern and len(set(gpus)) > 1:
+            return self._names["gpus"]
         return self._names["shared" if gpus[one] == gpus[other] else "gpus"]
 
     def of(self, one: int, other: int, size: int) -> Message:
