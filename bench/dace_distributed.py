@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
 
 NAMES = (
     *("jacobi_1d-1-1024", "jacobi_2d-1-512x1024", "jacobi_2d-1-1024x1024", "jacobi_1d-2-1024"),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests/python/support"))
+sys.path.insert(0, str(ROOT / "tests/python/support/dace"))
 
 PROGRAMS = ("jacobi_1d", "jacobi_2d")
 CUDA = Path("/usr/local/cuda")

@@ -23,7 +23,7 @@ RANKS = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
 _VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(RANKS)))).split(",")
 os.environ["CUDA_VISIBLE_DEVICES"] = _VISIBLE[RANK % len(_VISIBLE)]
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np  # noqa: E402

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
 
 import numpy as np
 from dace_distributed import points_of

@@ -16,7 +16,7 @@ import numpy as np
 
 import cpufree
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support/programs"))
 grids: Any = importlib.import_module("grid_programs")
 fields: Any = importlib.import_module("field_programs")
 v_cycles: Any = importlib.import_module("multigrid_programs").v_cycles

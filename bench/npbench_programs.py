@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support/dace"))
 
 import cpufree
 

@@ -19,7 +19,7 @@ from typing import Any
 import field_rivals
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/python/support/dace"))
 
 Step = Callable[..., tuple[Any, ...]]
 

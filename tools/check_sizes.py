@@ -36,7 +36,7 @@ EXCEPTIONS = {
     "tests/python/matrix/test_io.py",
     "tests/python/matrix/test_io_matrix_market.py",
     "tests/python/partition/test_partition.py",
-    "tests/python/support/rank_program.py",
+    "tests/python/support/ranks/rank_program.py",
     # Folders.
     "bench",
     "cpufree/formats",
@@ -48,7 +48,6 @@ EXCEPTIONS = {
     "tests/python/bench",
     "tests/python/compiler",
     "tests/python/solvers",
-    "tests/python/support",
     "tools",
 }
 # Foundations and solvers: what a reader of solvers meets.

@@ -89,22 +89,7 @@ class CounterTriggers : public TriggerWaits<P> {
       : TriggerWaits<P>(port, board), counters_(counters), nic_(nic) {}
 
   CPUFREE_KERNEL_FN bool trigger(TriggerGrain grain, TriggerTag first, std::int64_t items) {
-    const std::int64_t before = port_.block() * items;
-    switch (grain) {
-      case TriggerGrain::item:
-        return each(items, first, [&](std::int64_t i) { return before + i; });
-      case TriggerGrain::pair:
-        return each(items, first, [&](std::int64_t i) { return (before + i) / 2; });
-      case TriggerGrain::group:
-        return trigger({first.operation + static_cast<std::uint32_t>(port_.block()), first.epoch});
-      case TriggerGrain::kernel:
-        return trigger(first);
-      case TriggerGrain::uniform_group:
-        return all_the_same(
-            items, {first.operation + static_cast<std::uint32_t>(port_.block()), first.epoch});
-      default:
-        return all_the_same(items, first);
-    }
+    return TriggerWaits<P>::by_grain(*this, port_.block(), grain, first, items);
   }
 
   CPUFREE_KERNEL_FN bool trigger(TriggerTag tag) {
@@ -120,6 +105,8 @@ class CounterTriggers : public TriggerWaits<P> {
   CPUFREE_KERNEL_FN bool end() { return true; }
 
  private:
+  friend TriggerWaits<P>;
+
   template <class F>
   CPUFREE_KERNEL_FN bool each(std::int64_t items, TriggerTag first, F&& number) {
     bool good = true;
@@ -133,7 +120,7 @@ class CounterTriggers : public TriggerWaits<P> {
   // Items that share a tag. Those of a warp are added by its first lane, with one swap: as many
   // swaps at a time as there are lanes would be in each other's way. The lane publishes after the
   // warp's barrier, and so what all its lanes have stored.
-  CPUFREE_KERNEL_FN bool all_the_same(std::int64_t items, TriggerTag tag) {
+  CPUFREE_KERNEL_FN bool same(std::int64_t items, TriggerTag tag) {
     if constexpr (WarpPort<P>) {
       constexpr std::int64_t kWidth = P::warp_width;
       bool good = true;

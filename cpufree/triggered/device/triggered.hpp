@@ -58,6 +58,30 @@ class TriggerWaits {
     return port_.all(here);
   }
 
+  // Triggers by `grain` the tags from `first` on: of each item or block where its operation is one
+  // of its own, numbered on from there. `ways` has trigger(tag), of the block; each(items, first,
+  // number), of item i the operation first + number(i); and same(items, tag), of all items one tag.
+  template <class Ways>
+  CPUFREE_KERNEL_FN static bool by_grain(Ways& ways, int block, TriggerGrain grain,
+                                         TriggerTag first, std::int64_t items) {
+    const std::int64_t before = block * items;
+    const TriggerTag of_block{first.operation + static_cast<std::uint32_t>(block), first.epoch};
+    switch (grain) {
+      case TriggerGrain::item:
+        return ways.each(items, first, [&](std::int64_t i) { return before + i; });
+      case TriggerGrain::pair:
+        return ways.each(items, first, [&](std::int64_t i) { return (before + i) / 2; });
+      case TriggerGrain::group:
+        return ways.trigger(of_block);
+      case TriggerGrain::kernel:
+        return ways.trigger(first);
+      case TriggerGrain::uniform_group:
+        return ways.same(items, of_block);
+      default:
+        return ways.same(items, first);
+    }
+  }
+
   P& port_;
   const TriggerBoard& board_;
 };
@@ -75,24 +99,9 @@ class Triggers : public TriggerWaits<P> {
 
   CPUFREE_KERNEL_FN Epoch sent() const { return sent_; }
 
-  // The block has `items` work-items, item i of thread i % lanes. Tags begin at `first`; where each
-  // item or block has one, their operations are numbered on from there.
+  // The block has `items` work-items, item i of thread i % lanes. Tags begin at `first`.
   CPUFREE_KERNEL_FN bool trigger(TriggerGrain grain, TriggerTag first, std::int64_t items) {
-    const std::int64_t before = port_.block() * items;
-    switch (grain) {
-      case TriggerGrain::item:
-        return each(items, first, [&](std::int64_t i) { return before + i; });
-      case TriggerGrain::pair:
-        return each(items, first, [&](std::int64_t i) { return (before + i) / 2; });
-      case TriggerGrain::group:
-        return trigger({first.operation + static_cast<std::uint32_t>(port_.block()), first.epoch});
-      case TriggerGrain::kernel:
-        return trigger(first);
-      case TriggerGrain::uniform_group:
-        return each(items, first, [&](std::int64_t) { return std::int64_t{port_.block()}; });
-      default:
-        return each(items, first, [](std::int64_t) { return std::int64_t{0}; });
-    }
+    return TriggerWaits<P>::by_grain(*this, port_.block(), grain, first, items);
   }
 
   // One trigger of the block, for all that its threads have written; with fields, a dynamic one.
@@ -122,6 +131,12 @@ class Triggers : public TriggerWaits<P> {
   }
 
  private:
+  friend TriggerWaits<P>;
+
+  CPUFREE_KERNEL_FN bool same(std::int64_t items, TriggerTag tag) {
+    return each(items, tag, [](std::int64_t) { return std::int64_t{0}; });
+  }
+
   // A trigger by each item, ordered after what its own thread has written.
   template <class F>
   CPUFREE_KERNEL_FN bool each(std::int64_t items, TriggerTag first, F&& number) {

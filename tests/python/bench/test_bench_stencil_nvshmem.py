@@ -18,7 +18,7 @@ from cpufree.bench.stencil.nvshmem_solver import NvshmemSolver
 from cpufree.bench.stencil.problem import checksum, make_folder, read_folder
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
-FAKE = str(SUPPORT / "fake_nvshmem_rank.py")
+FAKE = str(SUPPORT / "ranks/fake_nvshmem_rank.py")
 SOLVE = {"do": "solve", "iterations": 7, "check": True}
 
 

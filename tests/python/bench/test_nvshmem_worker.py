@@ -26,7 +26,7 @@ from cpufree.bench.core.problem_folder import read_arrays
 from cpufree.env import for_nvshmem
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 
-FAKE = str(SUPPORT / "fake_nvshmem_rank.py")
+FAKE = str(SUPPORT / "ranks/fake_nvshmem_rank.py")
 SOLVE = {"do": "solve", "method": "cg", "iterations": 7, "max_iterations": 9, "save": None}
 
 

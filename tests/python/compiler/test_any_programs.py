@@ -1,7 +1,7 @@
 """Generated programs of every feature do as plain Python does, or are refused with reason.
 
 Seeds are fixed. A failure is printed as a program that can be run; longer runs, and those of other
-seeds, are those of `any_programs_run.py` in tests/python/support.
+seeds, are those of `any_programs_run.py` in tests/python/support/generated.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_kernel_is_refused_with_its_reason(name: str) -> None:
 @pytest.mark.parametrize("name", ["gemm", "softmax"])
 def test_saved_kernels_are_those_of_the_front_end(name: str) -> None:
     made = dace_cases.load_kernel(name)
-    assert made == dace_cases.lowered_kernel(name), "python tests/python/support/dace_cases.py"
+    assert made == dace_cases.lowered_kernel(name), "python tests/python/support/dace/dace_cases.py"
 
 
 def test_the_page_names_all_of_them() -> None:

@@ -113,7 +113,7 @@ def test_kernels_compile_for_gpus(name: str, ranks: int) -> None:
 @pytest.mark.parametrize(("name", "ranks"), dace_cases.SAVED)
 def test_saved_programs_are_those_of_the_front_end(name: str, ranks: int) -> None:
     made = dace_cases.load(dace_cases.path(name, ranks))
-    assert made == dace_cases.lowered(name, ranks), "python tests/python/support/dace_cases.py"
+    assert made == dace_cases.lowered(name, ranks), "python tests/python/support/dace/dace_cases.py"
 
 
 # --- what is made ---

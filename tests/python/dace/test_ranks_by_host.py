@@ -1,6 +1,6 @@
 """Ranks driven by the host: what the host would do, played in NumPy; and that kernels compile.
 
-DaCe is not needed: its front end has saved the programs (support/dace_cases.py).
+DaCe is not needed: its front end has saved the programs (support/dace/dace_cases.py).
 """
 
 from __future__ import annotations

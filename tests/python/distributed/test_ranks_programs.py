@@ -14,7 +14,7 @@ from ranks_here import all_say, launched, team
 import cpufree
 from cpufree.errors import UnsupportedError
 
-runs = partial(team, program=SUPPORT / "rank_grid_program.py")
+runs = partial(team, program=SUPPORT / "ranks/rank_grid_program.py")
 SCRIPT = """
 import numpy as np
 import cpufree

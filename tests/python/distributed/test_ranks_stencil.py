@@ -29,7 +29,7 @@ from ranks_here import (
 
 from cpufree.stencil import jacobi
 
-PROGRAM = SUPPORT / "rank_stencil_program.py"
+PROGRAM = SUPPORT / "ranks/rank_stencil_program.py"
 SMALL = ("stencil", "jacobi2d", "--grid", "100x70")
 
 runs = partial(team, program=PROGRAM)

@@ -1,6 +1,6 @@
 """Distributed programs of DaCe on real GPUs: one rank on each, and ranks that share GPUs.
 
-DaCe is not needed: its front end has saved the programs (support/dace_cases.py).
+DaCe is not needed: its front end has saved the programs (support/dace/dace_cases.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from paths import SUPPORT
 
 from cpufree.stencil import jacobi
 
-PROGRAM = SUPPORT / "rank_stencil_program.py"
+PROGRAM = SUPPORT / "ranks/rank_stencil_program.py"
 
 pytestmark = [needs_gpu, pytest.mark.skipif(bool(HERE and why_not()), reason="needs NVSHMEM")]
 

@@ -17,7 +17,7 @@ from paths import SUPPORT
 from cpufree.engines import nvshmem
 from cpufree.errors import UnsupportedError
 
-PROGRAM = SUPPORT / "rank_program.py"
+PROGRAM = SUPPORT / "ranks/rank_program.py"
 
 
 COUNTS = [count for count in (1, 2, 4, 8) if count <= len(HERE)] or [1]

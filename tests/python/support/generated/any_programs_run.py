@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path += [str(one) for one in Path(__file__).parents[1].iterdir() if one.is_dir()]
+
 from any_program import Case
 from any_program_compiled import compare_compiled
 from any_program_oracle import Verdict, compare
@@ -79,7 +82,7 @@ def _record(asked: Any, tally: Tally) -> dict[str, Any]:
     total = sum(tally.outcomes.values(), Counter())
     return {
         "command": shlex.join(
-            ["python", "tests/python/support/any_programs_run.py", *sys.argv[1:]]
+            ["python", "tests/python/support/generated/any_programs_run.py", *sys.argv[1:]]
         ),
         "date": datetime.date.today().isoformat(),
         "machine": platform.processor() or platform.machine(),
