@@ -63,11 +63,23 @@ CPUFREE_FN bool arrived(const FloatPacket& packet, Epoch want) {
 }
 CPUFREE_FN bool arrived(const Packet& packet, Epoch want) { return arrived(packet.tag, want); }
 
+// The same for one float: 8 bytes, among the blocks of a PE (multigrid/packet_steps.hpp).
+struct alignas(8) SmallPacket {
+  float value;
+  std::uint32_t number;
+};
+CPUFREE_FN bool arrived(const SmallPacket& packet, Epoch want) {
+  return packet.number == static_cast<std::uint32_t>(want);
+}
+
 // The epoch of a packet, for diagnosis: the last one up to `want` that it may be of.
 CPUFREE_FN Epoch epoch_of(const FloatPacket& packet, Epoch want) {
   return want - static_cast<std::uint32_t>(static_cast<std::uint32_t>(want) - packet.number);
 }
 CPUFREE_FN Epoch epoch_of(const Packet& packet, Epoch) { return tag_epoch(packet.tag); }
+CPUFREE_FN Epoch epoch_of(const SmallPacket& packet, Epoch want) {
+  return want - static_cast<std::uint32_t>(static_cast<std::uint32_t>(want) - packet.number);
+}
 
 // Notes that travel with a reduction, so that every PE learns of them in the same iteration.
 enum Note : unsigned { kNoteNone = 0, kNoteTimeLimit = 1, kNoteInterrupt = 2 };

@@ -12,7 +12,8 @@ template <class P>
 concept WarpPort =
     Port<P> && P::width == 1 &&
     requires(P& port, float value, float* values, const float (&three)[3], Packet* packet,
-             FloatPacket* floats, const FloatPacket* cfloats) {
+             FloatPacket* floats, const FloatPacket* cfloats, SmallPacket* small,
+             const SmallPacket* csmall) {
       { port.warp() } -> std::convertible_to<int>;       // of the block
       { port.warps() } -> std::convertible_to<int>;      // of the block
       { port.warp_lane() } -> std::convertible_to<int>;  // of the warp
@@ -32,7 +33,9 @@ concept WarpPort =
       { port.peer(floats, 0) } -> std::same_as<FloatPacket*>;
       port.send_packet(floats, three, std::uint32_t{});
       port.send_packet(packet, double{}, std::uint64_t{});
+      port.send_packet(small, value, std::uint32_t{});  // to a block of this PE alone
       { port.get_packet(cfloats) } -> std::same_as<FloatPacket>;
+      { port.get_packet(csmall) } -> std::same_as<SmallPacket>;
       {
         port.in_memory(values)
       } -> std::same_as<float*>;  // the same; promises that it is no

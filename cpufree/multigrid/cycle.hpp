@@ -2,58 +2,12 @@
 // reference/multigrid.hpp.
 #pragma once
 
-#include "cpufree/multigrid/cycle_args.hpp"
+#include "cpufree/multigrid/cycle_steps.hpp"
 #include "cpufree/multigrid/level_context.hpp"
+#include "cpufree/multigrid/packet_steps.hpp"
 #include "cpufree/solvers/cg.hpp"
 
 namespace cpufree {
-
-// Exchanges of a level in one cycle, at most. They are numbered from a multiple of it, so that
-// every block knows all epochs from the number of the cycle. Numbers that a level does not need are
-// left out: flags are compared by >=.
-inline constexpr Epoch kCycleExchanges = 6;
-
-// What happens to a row, and what of it is exchanged. `first` and `turn` begin: they follow no
-// product. All others follow r -= A d, d the vector exchanged before.
-enum class CycleStep : std::int32_t {
-  first,    // x = first r, of x                    the first of two steps of Chebyshev's iteration
-  turn,     // -r, and r = 0
-  second,   // x += keep d + add r, of what is added
-  correct,  // x += d + first r, of first r         the first of two more steps, d = P x
-  again,    // x += first r, of what is added       the same where nothing is to be corrected
-  last,     // x += keep d + add r, of x
-  alone,    // the same, of nothing
-  residual  // r
-};
-
-struct RowOfLevel {
-  float r, x, d;
-};
-
-// What a step that follows a product does to a row. Without branches: loops over rows vectorise.
-struct StepRule {
-  float keep = 0.0F, add = 0.0F;  // both 0: x stays
-  bool corrects = false, tells_r = false, tells_x = false;
-
-  template <class F>
-  CPUFREE_KERNEL_FN StepRule(const CycleLevel<F>& level, CycleStep step)
-      : corrects(step == CycleStep::correct),
-        tells_r(step == CycleStep::residual),
-        tells_x(step == CycleStep::last) {
-    const bool first = corrects || step == CycleStep::again;
-    if (!first && !tells_r) keep = level.keep;
-    if (!tells_r) add = first ? level.first : level.add;
-  }
-  // r -= ad, and x moves; returns what is exchanged.
-  CPUFREE_KERNEL_FN float apply(const RowOfLevel& row, float ad, float& r, float& x) const {
-    const float left = row.r - ad;
-    const float added = keep * row.d + add * left;
-    const float moved = (corrects ? row.x + row.d : row.x) + added;
-    r = left;
-    x = moved;
-    return tells_r ? left : tells_x ? moved : added;
-  }
-};
 
 // A level as one thread has it. Steps and transfers are out of line, one copy of each for all
 // levels (apart.hpp says why). What a product gives a row is used at once, and exchanged: a pass
@@ -80,42 +34,37 @@ class OnLevel {
   using Share = BlockShare<F>;
 
  public:
-  // `exchanges` of this cycle have been.
-  CPUFREE_KERNEL_FN OnLevel(P& port, const CycleLevel<F>& level, Epoch cycle, Epoch exchanges)
-      : port_(port), level_(level), cycle_(cycle), exchanges_(exchanges) {}
-
-  // The private vectors r and x of my block.
-  CPUFREE_KERNEL_FN Private<float> r() const { return {level_.args.vectors.r + first_private()}; }
-  CPUFREE_KERNEL_FN Private<float> x() const { return {level_.args.vectors.x + first_private()}; }
+  // `exchanges` of this cycle have been. `gone`: of my thread, whether a wait for packets gave up.
+  CPUFREE_KERNEL_FN OnLevel(P& port, const CycleLevel<F>& level, Epoch cycle, Epoch exchanges,
+                            bool& gone)
+      : port_(port), level_(level), cycle_(cycle), exchanges_(exchanges), gone_(gone) {}
 
   // Two steps of Chebyshev's iteration from x = 0. r: the right-hand side, then b - A x, exchanged.
   CPUFREE_KERNEL_FN bool smooth_first() {
-    return begin(CycleStep::first) && take(CycleStep::second) && take(CycleStep::residual, true);
+    begin(CycleStep::first);
+    return take(CycleStep::second) && take(CycleStep::residual, true);
   }
   // x += P x of the level below, which has been exchanged, and two more steps. What is left of r is
   // of no use. `tell`: x is exchanged.
   CPUFREE_KERNEL_FN bool smooth_again(const CycleLevel<F>& below, bool tell) {
-    float* const to = level_.args.vectors.scratch[exchanges_ & 1U];
-    transfer(port_, level_.prolongation[port_.block()], below.args.vectors.scratch[1], to, 0, 0);
-    send_apart(port_, level_, state());
-    ++exchanges_;
+    prolongate(below);
     return take(CycleStep::correct) && take(tell ? CycleStep::last : CycleStep::alone, tell);
   }
   // The last level: x, exchanged.
   CPUFREE_KERNEL_FN bool end() {
-    if (level_.solves)  // the matrix is the inverse
-      return begin(CycleStep::turn) && take(CycleStep::residual, true);
-    return begin(CycleStep::first) && take(CycleStep::second) && take(CycleStep::again) &&
-           take(CycleStep::last, true);
+    begin(level_.solves ? CycleStep::turn : CycleStep::first);
+    if (level_.solves) return take(CycleStep::residual, true);  // the matrix is the inverse
+    return take(CycleStep::second) && take(CycleStep::again) && take(CycleStep::last, true);
   }
   // r of the level below = R r.
   CPUFREE_KERNEL_FN bool restrict_to(const CycleLevel<F>& below) {
-    const TransferShare<F>& by = level_.restriction[port_.block()];
+    const TransferShare<F>& by = level_.restriction;
+    const Share& rows = below.share;
+    float* const r = below.args.vectors.r + rows.first_private;
+    if (by_packets(level_, CycleStep::down, below)) return true;
     const float* const from = level_.args.vectors.scratch[(exchanges_ - 1) & 1U];
     if (level_.gathering.all != nullptr) return gather(by, below, from);
-    const Share& rows = below.args.shares[port_.block()];
-    transfer(port_, by, from, below.args.vectors.r + rows.first_private, rows.interior_shift,
-             rows.boundary_shift);
+    transfer(port_, by, from, r, rows.interior_shift, rows.boundary_shift);
     return true;
   }
 
@@ -124,44 +73,51 @@ class OnLevel {
   const CycleLevel<F>& level_;
   Epoch cycle_;
   Epoch exchanges_;
+  bool& gone_;
 
-  CPUFREE_KERNEL_FN std::int64_t first_private() const {
-    return level_.args.shares[port_.block()].first_private;
-  }
   CPUFREE_KERNEL_FN typename Ctx::State state() const {
     return {cycle_ * kCycleExchanges + exchanges_, 0, 0, static_cast<unsigned>(exchanges_), false};
   }
-  CPUFREE_KERNEL_FN static V vectors_of(P& port, const CycleLevel<F>& level) {
-    return block_vectors(level.args, level.args.shares[port.block()], nullptr);
+  CPUFREE_KERNEL_FN static V vectors_of(const CycleLevel<F>& level) {
+    return block_vectors(level.args, level.share, nullptr);
   }
 
-  CPUFREE_KERNEL_FN bool begin(CycleStep step) {
-    begin_apart(port_, level_, state(), step);
+  // The same by packets, where `level` has them. Whether it has.
+  CPUFREE_KERNEL_FN bool by_packets(const CycleLevel<F>& level, CycleStep step,
+                                    const CycleLevel<F>& below) {
+    if constexpr (WarpPort<P>) {
+      if (!has_packets(level)) return false;
+      const auto exchanges = static_cast<int>(exchanges_);
+      if (!take_packets(port_, level_, below, cycle_, exchanges, step)) gone_ = true;
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  CPUFREE_KERNEL_FN void begin(CycleStep step) {
+    if (!by_packets(level_, step, level_)) begin_apart(port_, level_, state(), step);
     ++exchanges_;
-    return true;
   }
   CPUFREE_COLD_FN static void begin_apart(P port, const CycleLevel<F>& level,
                                           typename Ctx::State state, CycleStep step) {
-    const V v = vectors_of(port, level);
-    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
-    c.exchange_scratch([&](Row i, int) {
-      const float r = v.r[i];
-      if (step == CycleStep::first) return v.x[i] = level.first * r;
-      v.r[i] = 0.0F;
-      return -r;
+    const V v = vectors_of(level);
+    Ctx(port, level.args, level.share, v, state).exchange_scratch([&](Row i, int) {
+      return begin_row(level, step, v.r[i], v.x[i]);
     });
   }
 
   // `waits`: until what my block reads of the others has come.
   CPUFREE_KERNEL_FN bool take(CycleStep step, bool waits = false) {
-    const bool here = take_apart(port_, level_, state(), step, waits);
+    const bool here =
+        by_packets(level_, step, level_) || take_apart(port_, level_, state(), step, waits);
     if (step != CycleStep::alone) ++exchanges_;
     return here;
   }
   CPUFREE_COLD_FN static bool take_apart(P port, const CycleLevel<F>& level,
                                          typename Ctx::State state, CycleStep step, bool waits) {
-    const V v = vectors_of(port, level);
-    Ctx c(port, level.args, level.args.shares[port.block()], v, state);
+    const V v = vectors_of(level);
+    Ctx c(port, level.args, level.share, v, state);
     const auto d = v.scratch[(state.scratch - 1) & 1U];
     // Copies: what is read through a reference is read again for every row.
     const auto read = [r = v.r, x = v.x, d](Row i) { return RowOfLevel{r[i], x[i], d[i]}; };
@@ -169,15 +125,23 @@ class OnLevel {
                                                                        float ad) {
       return rule.apply(row, ad, r[i], x[i]);
     };
-    return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone) &&
+    return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone, v.r, v.x, d) &&
            (!waits || c.await(d));
+  }
+  // P x of the level below, exchanged. Levels below one that has packets have them, too.
+  CPUFREE_KERNEL_FN void prolongate(const CycleLevel<F>& below) {
+    if (!by_packets(below, CycleStep::up, below))
+      transfer(port_, level_.prolongation, below.args.vectors.scratch[1],
+               level_.args.vectors.scratch[exchanges_ & 1U], 0, 0);
+    if (!has_packets(level_)) send_apart(port_, level_, state());
+    ++exchanges_;
   }
 
   // Row i of scratch is in place: that is told.
   CPUFREE_COLD_FN static void send_apart(P port, const CycleLevel<F>& level,
                                          typename Ctx::State state) {
-    const V v = vectors_of(port, level);
-    Ctx(port, level.args, level.args.shares[port.block()], v, state).exchange_written_scratch();
+    const V v = vectors_of(level);
+    Ctx(port, level.args, level.share, v, state).exchange_written_scratch();
   }
   // to = what R or P makes of `from`. Row i of the interior is at to[i - interior_shift].
   CPUFREE_COLD_FN static void transfer(P port, const TransferShare<F>& by, const float* from,
@@ -195,7 +159,7 @@ class OnLevel {
   CPUFREE_KERNEL_FN bool gather(const TransferShare<F>& by, const CycleLevel<F>& below,
                                 const float* from) {
     const CycleGather& g = level_.gathering;
-    Arrivals<P> arrivals(port_, g.boards[port_.block()], cycle_);
+    Arrivals<P> arrivals(port_, g.board, cycle_);
     arrivals.begin();
     transfer(port_, by, from, g.mine, 0, 0);
     port_.sync_block();
@@ -208,7 +172,7 @@ class OnLevel {
     arrivals.arrive_remote();
     arrivals.arrive_local();
     if (!arrivals.wait_local() || !arrivals.wait_halo()) return false;
-    const Share& rows = below.args.shares[port_.block()];
+    const Share& rows = below.share;
     float* const r = below.args.vectors.r + rows.first_private - rows.interior_shift;
     for_each(port_, rows.interior.begin, rows.interior.end,
              [&](std::int32_t i, int) { r[i] = g.all[i]; });
@@ -216,6 +180,18 @@ class OnLevel {
     return true;
   }
 };
+
+// A copy of the block's levels where it reads them fast, if there is room for one. All threads call
+// it; a barrier is to follow.
+template <Port P, class F>
+CPUFREE_KERNEL_FN const CycleLevel<F>* bring_levels(P& port, const CycleLevel<F>* levels, int count,
+                                                    std::int32_t place) {
+  const CycleLevel<F>* const mine = levels + static_cast<std::int64_t>(port.block()) * count;
+  if (place < 0) return mine;
+  auto* const to = reinterpret_cast<CycleLevel<F>*>(port.fast_memory() + place);
+  for (int l = port.lane(); l < count; l += port.lanes()) to[l] = mine[l];
+  return to;
+}
 
 // M = S V S: S = D^-1/2, V one V-cycle with x = 0 for the scaled matrix, in single precision. It is
 // symmetric, and positive definite as long as the largest eigenvalues are not underestimated by
@@ -225,7 +201,9 @@ template <class T>
 struct Multigrid {
   static constexpr bool pointwise = false;
   Private<const T> scale;
-  Private<const float> x;  // of level 0
+  Private<const float> x;        // of level 0
+  const void* levels = nullptr;  // CycleLevel of the matrix's single precision, of my block
+  int count = 0;
   // S r is divided by it, and so fits into single precision whatever the units of A and b.
   double unit = 1.0;
   // Cycles that have been. All threads read it before the first barrier of `apply`; then one
@@ -247,10 +225,15 @@ struct Multigrid {
     });
     double total[1];
     if (!c.sum(sums, total)) return false;
-    OnLevel first(c.port(), c.args.cycle->levels[0], 0, 0);
+    const int many = c.args.cycle->count;
+    const auto* const mine =
+        bring_levels(c.port(), c.args.cycle->levels, many, c.args.residency.levels);
+    c.port().sync_block();
     c.each_column([&](int) {
       scale = s;
-      x = {first.x().data};
+      levels = mine;
+      count = many;
+      x = {mine->args.vectors.x + mine->share.first_private};
       if (total[0] > 0.0 && is_finite(total[0])) unit = std::sqrt(total[0]);
     });
     return true;
@@ -264,11 +247,12 @@ struct Multigrid {
   template <class Ctx>
   CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<T>& v) const {
     auto& port = c.port();
-    const auto* const levels = c.args.cycle->levels;
-    const int last = c.args.cycle->count - 1;
+    const auto* const all = static_cast<decltype(c.args.cycle->levels)>(levels);
+    const int last = count - 1;
     const Epoch cycle = cycles;
+    bool gone = false;
     {
-      const Private<float> r = OnLevel(port, levels[0], cycle, 0).r();
+      const Private<float> r{all->args.vectors.r + all->share.first_private};
       const double by = 1.0 / unit;
       c.rows([&](Row i, int) {
         r[i] = static_cast<float>(by * static_cast<double>(scale[i]) * static_cast<double>(v[i]));
@@ -278,21 +262,20 @@ struct Multigrid {
     CPUFREE_ONE_COPY
     for (int l = 0; l < last; ++l) {
       if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
-      OnLevel level(port, levels[l], cycle, 0);
-      if (!level.smooth_first() || !level.restrict_to(levels[l + 1])) return false;
+      OnLevel level(port, all[l], cycle, 0, gone);
+      if (!level.smooth_first() || !level.restrict_to(all[l + 1])) return false;
     }
     if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(last);
-    if (!OnLevel(port, levels[last], cycle, 0).end()) return false;
+    if (!OnLevel(port, all[last], cycle, 0, gone).end()) return false;
     CPUFREE_ONE_COPY
     for (int l = last - 1; l >= 0; --l) {
       if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
-      OnLevel level(port, levels[l], cycle, 3);
-      if (!level.smooth_again(levels[l + 1], l > 0)) return false;
+      OnLevel level(port, all[l], cycle, 3, gone);
+      if (!level.smooth_again(all[l + 1], l > 0)) return false;
     }
     if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(-1);
     if (port.lane() == 0) cycles = cycle + 1;
-    port.sync_block();
-    return true;
+    return port.all(!gone);
   }
 };
 

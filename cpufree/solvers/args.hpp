@@ -150,6 +150,8 @@ struct Residency {
   std::int32_t values = 0;  // of a dictionary that is kept although the matrix is not
   RingShape ring;
   bool prefetch = false;  // vectors are read from far, and are long
+  // Where a copy of the block's levels of multigrid begins, if there is room for one; -1: nowhere.
+  std::int32_t levels = -1;
 };
 
 // What a multigrid cycle is given (multigrid/cycle_args.hpp).

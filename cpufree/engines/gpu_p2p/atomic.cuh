@@ -93,6 +93,24 @@ __device__ inline FloatPacket load_packet(const FloatPacket* packet) {
   return out;
 }
 
+// One float among the blocks of a GPU, in 8 bytes; the number as above.
+__device__ inline void store_packet(SmallPacket* packet, float value, std::uint32_t number) {
+  asm volatile(
+      "{ .reg .b64 both; mov.b64 both, {%1, %2}; st.relaxed.gpu.global.b64 [%0], both; }" ::"l"(
+          packet),
+      "f"(value), "r"(number ^ __float_as_uint(value))
+      : "memory");
+}
+__device__ inline SmallPacket load_packet(const SmallPacket* packet) {
+  SmallPacket out;
+  asm volatile("{ .reg .b64 both; ld.relaxed.gpu.global.b64 both, [%2]; mov.b64 {%0, %1}, both; }"
+               : "=f"(out.value), "=r"(out.number)
+               : "l"(packet)
+               : "memory");
+  out.number ^= __float_as_uint(out.value);
+  return out;
+}
+
 __device__ inline void fence_release_system() { asm volatile("fence.release.sys;" ::: "memory"); }
 __device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" ::: "memory"); }
 __device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }

@@ -221,6 +221,7 @@ class Port : public Unstudied {
     store_packet(there, value, number_or_tag);
   }
   __device__ FloatPacket get_packet(const FloatPacket* packet) { return load_packet(packet); }
+  __device__ SmallPacket get_packet(const SmallPacket* packet) { return load_packet(packet); }
   __device__ void put_flag(Flag* flag, int pe, Epoch epoch) { store_flag(peer(flag, pe), epoch); }
   __device__ Epoch get_flag(const Flag* flag) { return load_flag(flag); }
   // Atomic, on any PE's flag; what was there before.

@@ -203,39 +203,36 @@ void CpuMultigrid<T>::add_transfers(TransferPlan plan, std::size_t l, bool gathe
 
 template <class T>
 CycleLevel<typename CpuMultigrid<T>::Single> CpuMultigrid<T>::arguments(Level& level, Part& part,
+                                                                        std::size_t block,
                                                                         const LevelHeap& heap,
                                                                         std::byte* base) {
-  const auto transfer_of = [](const CpuShare<float>& share) {
-    return TransferShare<Single>{share.matrix<Single>(), share.interior<Single>(),
-                                 share.boundary<Single>()};
-  };
-  part.views.clear(), part.restrict_views.clear(), part.prolongate_views.clear();
-  for (const auto& share : part.shares)
-    part.views.push_back(share.template view<Single>(heap.flags.at(base), part.local.interior));
-  for (const auto& share : part.restriction) part.restrict_views.push_back(transfer_of(share));
-  for (const auto& share : part.prolongation) part.prolongate_views.push_back(transfer_of(share));
   CycleLevel<Single> made;
   made.args.vectors.r = part.vectors[0].data();
   made.args.vectors.x = part.vectors[1].data();
   for (int k = 0; k < 2; ++k) made.args.vectors.scratch[k] = heap.scratch[k].at(base);
-  made.args.shares = part.views.data();
   made.args.rows = part.local.rows();
   made.args.send_ptr = part.local.send_ptr.data();
   made.args.destinations = part.local.destinations.data();
-  made.restriction = part.restrict_views.data();
-  made.prolongation = part.prolongate_views.data();
+  made.share = part.shares[block].template view<Single>(heap.flags.at(base), part.local.interior);
+  if (!part.prolongation.empty()) {
+    const auto transfer_of = [](const CpuShare<float>& share) {
+      return TransferShare<Single>{share.matrix<Single>(), share.interior<Single>(),
+                                   share.boundary<Single>()};
+    };
+    made.restriction = transfer_of(part.restriction[block]);
+    made.prolongation = transfer_of(part.prolongation[block]);
+  }
   made.solves = level.solves;
   set_steps(made, level.lambda);
   return made;
 }
 
-// What the PE restricts to, and the boards of its blocks.
+// What the PE restricts to, and the board of one of its blocks.
 template <class T>
-CycleGather CpuMultigrid<T>::gathering(Part& part, const Heap<T>& heap, std::byte* base) {
-  part.boards.clear();
-  for (const auto& share : part.restriction)
-    part.boards.push_back(share.view(heap.gather_flags.at(base), 0).board);
-  return {heap.gathered.at(base), part.gathers.data(), part.gathered.data(), part.boards.data()};
+CycleGather CpuMultigrid<T>::gathering(Part& part, std::size_t block, const Heap<T>& heap,
+                                       std::byte* base) {
+  return {heap.gathered.at(base), part.gathers.data(), part.gathered.data(),
+          part.restriction[block].view(heap.gather_flags.at(base), 0).board};
 }
 
 template <class T>
@@ -243,11 +240,12 @@ void CpuMultigrid<T>::show(const Heap<T>& heap, const CpuHeaps& heaps, const Own
   of_pe_.assign(args_.size(), {});
   for (std::size_t pe = 0; pe < args_.size(); ++pe) {
     std::byte* const base = heaps.base(own.first + static_cast<int>(pe));
-    for (std::size_t l = 0; l < levels_.size(); ++l) {
-      Part& part = levels_[l].parts[pe];
-      of_pe_[pe].push_back(arguments(levels_[l], part, heap.levels[l], base));
-      if (l + 1 == gathered_) of_pe_[pe].back().gathering = gathering(part, heap, base);
-    }
+    for (std::size_t block = 0; block < levels_.front().parts[pe].shares.size(); ++block)
+      for (std::size_t l = 0; l < levels_.size(); ++l) {
+        Part& part = levels_[l].parts[pe];
+        of_pe_[pe].push_back(arguments(levels_[l], part, block, heap.levels[l], base));
+        if (l + 1 == gathered_) of_pe_[pe].back().gathering = gathering(part, block, heap, base);
+      }
     args_[pe] = {of_pe_[pe].data(), static_cast<std::int32_t>(levels_.size()), scale_[pe].data()};
   }
 }

@@ -47,13 +47,10 @@ class CpuMultigrid {
   struct Part {
     LocalSystem<float> local;  // without its entries
     std::vector<CpuShare<float>> shares, restriction, prolongation;
-    std::vector<BlockShare<Single>> views;
-    std::vector<TransferShare<Single>> restrict_views, prolongate_views;
     std::array<Array<float>, 2> vectors;  // r, x
     // If the next level is gathered: the rows there that the PE restricts to.
     std::vector<std::int32_t> gathers;
     Array<float> gathered;  // of these
-    std::vector<ArrivalBoard> boards;
   };
   struct Level {
     std::vector<Part> parts;  // of each PE
@@ -66,8 +63,9 @@ class CpuMultigrid {
   void finish(multigrid::Hierarchy hierarchy);
   void fill_first_level(const std::vector<double>& scale, const SharesOfA& of_a);
   void add_transfers(TransferPlan plan, std::size_t level, bool gathers);
-  CycleLevel<Single> arguments(Level& level, Part& part, const LevelHeap& heap, std::byte* base);
-  static CycleGather gathering(Part& part, const Heap<T>& heap, std::byte* base);
+  CycleLevel<Single> arguments(Level& level, Part& part, std::size_t block, const LevelHeap& heap,
+                               std::byte* base);
+  static CycleGather gathering(Part& part, std::size_t block, const Heap<T>& heap, std::byte* base);
 
   std::vector<Level> levels_;
   LevelsExtent extent_;
@@ -76,7 +74,7 @@ class CpuMultigrid {
   std::string why_;
   std::vector<multigrid::Coarsening> coarsenings_;
   std::vector<std::vector<T>> scale_;                   // of each PE
-  std::vector<std::vector<CycleLevel<Single>>> of_pe_;  // [pe][level]
+  std::vector<std::vector<CycleLevel<Single>>> of_pe_;  // [pe], block after block
   std::vector<CycleArgs<Matrix>> args_;
 };
 

@@ -28,6 +28,8 @@ class GpuMultigrid {
 
   // Tells the blocks of all PEs what they have in the heaps. Once.
   void show(const GpuPlace& place, const Heap<T>& heap, const GpuHeaps& heaps);
+  // What a block's copy of its levels takes on chip.
+  std::size_t fast_bytes() const { return fast_level_bytes<Single>(levels_.size()); }
   // On the GPU of PE k of this process.
   const CycleArgs<WarpSlices<T>>* args(std::size_t k) const { return pes_[k].args.data(); }
 
@@ -47,13 +49,10 @@ class GpuMultigrid {
     std::array<Array<float>, 2> vectors;  // r, x
     Array<std::int64_t> send_ptr;
     Array<Destination> destinations;
-    Array<std::int32_t> partners;
-    Array<BlockShare<Single>> shares;
-    Array<TransferShare<Single>> restriction, prolongation;
+    Array<std::int32_t> partners, first_rows;
     // If the next level is gathered.
     Array<std::int32_t> gathers, gather_partners;
     Array<float> gathered;
-    Array<ArrivalBoard> boards;
   };
   struct Level {
     Matrix matrix, restriction, prolongation;  // transfers are to the next level
@@ -74,9 +73,13 @@ class GpuMultigrid {
   void add_level(int device, PackedOnGpu packed, std::int32_t rows);
   void add_part(Level& level, int device, std::int32_t rows, std::int32_t interior);
   void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
-  void show_transfers(Level& level, std::size_t k, int device);
-  CycleLevel<Single> arguments(std::size_t level, std::size_t k, int device, const LevelHeap& heap,
-                               std::byte* base);
+  // Which levels' vectors are packets: small ones, from the last one up.
+  void choose_packets(const GpuPlace& place);
+  // Of each block of PE k.
+  std::vector<CycleLevel<Single>> arguments(std::size_t level, std::size_t k, int device,
+                                            const LevelHeap& heap, std::byte* base);
+  void add_gathering(std::vector<CycleLevel<Single>>& blocks, std::size_t level, std::size_t k,
+                     int device, const Heap<T>& heap, std::byte* base);
 
   int threads_;
   std::vector<Level> levels_;

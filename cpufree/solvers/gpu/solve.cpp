@@ -116,6 +116,11 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   if (simple)
     limit = std::min(limit, fast_memory_limit(all.on_chip, place_.devices, facts_.blocks));
   limit = place_.least("memory on chip", limit);
+  // Levels of multigrid come first: every step of a cycle begins by reading one of them.
+  std::size_t levels = 0;
+  if (spec.preconditioner == Preconditioner::amg) levels = multigrid_->fast_bytes();
+  if (levels > limit / 2) levels = 0;
+  limit -= levels;
   const OnChipRequest all_wanted = wanted_of<T>(place_, facts_, spec);
   FastMemory fast = choose_residency(facts_.sizes, all_wanted, limit, place_.spec.residency);
   const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
@@ -128,6 +133,11 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   choice.kernel.function = streams ? kernels.streaming : on_chip ? all.on_chip : kernels.plain;
   choice.residency = fast.residency;
   choice.kernel.dynamic_bytes = fast.bytes;
+  if (levels > 0) {
+    const std::size_t place = round_up16(fast.bytes);
+    choice.residency.levels = static_cast<std::int32_t>(place);
+    choice.kernel.dynamic_bytes = place + levels;
+  }
   runner_.load(choice.kernel);  // occupancy depends on the shared memory allowed there
   require_residency(choice.kernel, place_.devices);
   return choices_.emplace(key, choice).first->second;

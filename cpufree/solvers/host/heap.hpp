@@ -17,12 +17,14 @@ namespace cpufree {
 // Lengths of what PEs exchange in a cycle of multigrid.
 struct LevelsExtent {
   std::vector<std::size_t> rows_and_ghosts;  // of each level, most of a PE
+  std::vector<std::size_t> packets;  // of each level, for all exchanges; 0: by flags. Empty: all 0
   std::size_t gathered = 0;  // rows of the first level that all PEs have whole; 0: there is none
 };
 
 // What blocks exchange on a level of multigrid: an arrival board, and vectors.
 struct LevelHeap {
   Symmetric<Flag> flags;
+  Symmetric<SmallPacket> packets;  // none: the level has flags
   Symmetric<float> scratch[2];
 };
 
@@ -61,6 +63,8 @@ struct Heap {
     }
     for (LevelHeap& level : levels)
       level.flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
+    for (std::size_t l = 0; l < cycle.packets.size(); ++l)
+      levels[l].packets = layout.reserve<SmallPacket>(cycle.packets[l]);
     if (cycle.gathered > 0)
       gather_flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
     channel_bytes = layout.bytes();

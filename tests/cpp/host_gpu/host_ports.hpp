@@ -26,6 +26,7 @@ class Crossing : public Base {
     out.value = std::atomic_ref<double>(p.value).load(std::memory_order_relaxed);
     return out;
   }
+  using Base::get_packet;  // small ones stay within a GPU, a thread
   FloatPacket get_packet(const FloatPacket* packet) {
     this->machine().look();
     auto& p = const_cast<FloatPacket&>(*packet);

@@ -109,6 +109,22 @@ TEST(cycles_are_those_of_cpus_whether_levels_are_gathered_or_not) {
   }
 }
 
+// Of one PE nothing is gathered; levels of more rows exchange by flags, others by packets.
+TEST(cycles_are_the_same_whether_levels_have_packets_or_flags) {
+  const auto a = grid2d(90, 80);
+  auto how = solve_spec(0.0);
+  how.maxiter = 2;
+  const auto expected = on_cpu(a, spec_for(1), how).x;
+  std::vector<std::vector<double>> found;
+  for (const std::int32_t most : {0, 300, 2000, 20'000}) {
+    auto where = spec_for(1);
+    where.factors.gathered = most;
+    found.push_back(solve(a, where, how, 3).x);
+    CHECK(largest_difference(found.back(), expected) < 1e-5);
+    CHECK(found.back() == found.front());
+  }
+}
+
 TEST(lanes_share_rows_where_these_are_few) {
   const auto a = grid2d(33, 29);
   auto how = solve_spec(0.0);

@@ -236,7 +236,14 @@ class Port : public cpu_fibers::Port {
   void send_packet(FloatPacket* there, const float (&values)[3], std::uint32_t number) {
     send_whole(there, FloatPacket{{values[0], values[1], values[2]}, number});
   }
+  void send_packet(SmallPacket* there, float value, std::uint32_t number) {
+    send_whole(there, SmallPacket{value, number});
+  }
   using cpu_fibers::Port::get_packet;
+  SmallPacket get_packet(const SmallPacket* packet) {
+    machine_.look();
+    return *packet;
+  }
   FloatPacket get_packet(const FloatPacket* packet) {
     machine_.look();
     return *packet;
@@ -254,7 +261,7 @@ class Port : public cpu_fibers::Port {
   Block& shared_block() { return block_; }
   template <class K>
   void send_whole(K* there, const K& packet) {
-    static_assert(sizeof(K) == 16);
+    static_assert(sizeof(K) == alignof(K));
     machine_.call();
     machine_.signal(there, &packet, sizeof(packet));
   }
