@@ -277,19 +277,19 @@ struct Multigrid {
     port.sync_block();  // lanes may share the level's rows, and not those of A
     CPUFREE_ONE_COPY
     for (int l = 0; l < last; ++l) {
-      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter(l);
       OnLevel level(port, levels[l], cycle, 0);
       if (!level.smooth_first() || !level.restrict_to(levels[l + 1])) return false;
     }
-    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(last);
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter(last);
     if (!OnLevel(port, levels[last], cycle, 0).end()) return false;
     CPUFREE_ONE_COPY
     for (int l = last - 1; l >= 0; --l) {
-      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter(l);
       OnLevel level(port, levels[l], cycle, 3);
       if (!level.smooth_again(levels[l + 1], l > 0)) return false;
     }
-    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(-1);
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter(-1);
     if (port.lane() == 0) cycles = cycle + 1;
     port.sync_block();
     return true;

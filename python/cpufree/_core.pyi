@@ -560,7 +560,10 @@ def run_program(
     wait_limit: float,
     progress: Callable[[int, float], bool] | None,
     blocks: int = 1,  # of each PE
-) -> tuple[float, bool]: ...
+    team: Any = None,
+    leave: int = 0,
+    trace_events: int = 0,  # that a block's ring holds; 0: not traced
+) -> tuple[float, bool, dict[str, Any] | None]: ...
 
 class GpuProgram:
     """A compiled program on GPUs, with the memory of its PEs."""
@@ -569,14 +572,14 @@ class GpuProgram:
     # Each copy: PE, offset, pitch, address, its pitch, width, rows.
     def load(self, copies: list[list[int]]) -> None: ...
     def store(self, copies: list[list[int]]) -> None: ...
-    # Seconds, whether it was stopped, results, faults.
+    # Seconds, whether it was stopped, results, faults, the trace.
     def run(
         self,
         scalars: list[int],
         results: int,
         wait_limit: float,
         progress: Callable[[int, float], bool] | None,
-    ) -> tuple[float, bool, list[int], list[int]]: ...
+    ) -> tuple[float, bool, list[int], list[int], dict[str, Any] | None]: ...
 
 def make_gpu_program(
     source: str,
@@ -586,6 +589,7 @@ def make_gpu_program(
     threads: int,
     thread_bytes: int,
     most_blocks: int,
+    trace_events: int = 0,
 ) -> GpuProgram: ...
 
 class HostedProgram:
