@@ -21,7 +21,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "distributed": {"problem"},
     "launch": {"device", "distributed", "trace"},
     "launch/cpu": {"distributed", "engines", "launch", "trace"},
-    "launch/gpu": {"device", "distributed", "engines", "gpu", "launch"},
+    "launch/gpu": {"device", "distributed", "engines", "gpu", "launch", "trace"},
     # Features, each with the parts of the host and of the engines.
     "solvers": {"formats", "device", "problem", "trace"},
     "solvers/host": {"device", "distributed", "formats", "launch", "multigrid", "plugins/gpu"}
@@ -53,15 +53,16 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "stencils",
         "stencils/cpu",
     },
-    "programs": {"device"},
-    "programs/cpu": {"programs", "distributed", "launch", "launch/cpu"},
+    "programs": {"device", "trace"},
+    "programs/cpu": {"programs", "distributed", "launch", "launch/cpu", "trace"},
     "programs/gpu": {"gpu", "programs", "programs/cpu", "engines", "launch/gpu"},
-    "triggered": {"reference", "engines", "triggered/device", "triggered/nics"},
+    "triggered": {"reference", "engines", "trace", "triggered/device", "triggered/nics"},
     "triggered/device": {"device", "stencils"},
     "triggered/gpu": {"device", "gpu", "reference", "engines", "triggered", "triggered/device"}
     | {"triggered/nics"},
     "triggered/nics": {
         "device",
+        "trace",
         "gpu",
         "engines",
         "triggered/device",
@@ -104,7 +105,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     | {"stencils/gpu"},
     "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
     | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu"}
-    | {"probes/host", "triggered", "triggered/gpu"},
+    | {"probes/host", "trace", "triggered", "triggered/gpu"},
 }
 # These have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = ("engines", "triggered/nics")
@@ -152,15 +153,15 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
-    "compiler": {"distributed", "engines", "machine", "stencil"},
-    "dace": {"compiler", "dace.values", "dace.graph", "dace.lowering", "dace.messages"},
+    "compiler": {"distributed", "engines", "machine", "stencil", "trace"},
+    "dace": {"compiler", "dace.values", "dace.graph", "dace.lowering", "dace.messages", "trace"},
     "dace.values": {"compiler"},
     "dace.graph": {"dace.values"},
     # Nodes of messages are read where others are, and their arguments like those of others.
     "dace.lowering": {"compiler", "dace.values", "dace.graph", "dace.messages"},
     "dace.messages": {"compiler", "dace.values", "dace.lowering"},
     "trace": set(),
-    "triggered": {"_triggered", "_triggered_gpu"},
+    "triggered": {"_triggered", "_triggered_gpu", "trace"},
     "_triggered": set(),
     "_triggered_gpu": set(),
     "_baselines": set(),

@@ -26,36 +26,54 @@ CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite
 
 // Ports that write down what a kernel waits for (trace/traced.hpp). Before and after a wait for
 // what has not come yet: `at` is what came last, a flag or packet in memory of mine. `finds`: it
-// was there before it was asked for. `enter_level`: of multigrid. Kernels for other ports have not
-// an instruction of this.
+// was there before it was asked for. `enter`: a section of the kernel begins, a level of multigrid
+// or a line of a program, by its number; -1: it has ended. `moves`: bytes go to a PE, by other
+// means than `put`. Kernels for other ports have not an instruction of this.
 template <class P>
 concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSite& site) {
   port.wait_begins(site, Epoch{});
   port.wait_ends(at, site, Epoch{});
   port.finds(at, site, Epoch{});
-  port.enter_level(0);
+  port.enter(0);
+  port.moves(0, std::uint64_t{});
 };
 
-// Waits until `flag` (in my memory) has reached `want`. Called by one thread; the caller orders
-// later reads with `acquire`. False: the bound is over or another PE gave up; leave the kernel.
-template <Port P>
-CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
-  Epoch seen = port.get_flag(flag);
-  if (reached(seen, want)) {
-    if constexpr (TracingPort<P>) port.finds(flag, site, seen);
-    return true;
-  }
+// Waits until look() is true, after one that was not: it looks at `at`, in my memory, and sets
+// `seen`. Called by one thread. False: the bound is over, another PE gave up, or leaves(), which is
+// asked after looks in vain; leave the kernel.
+template <Port P, class L, class S>
+CPUFREE_KERNEL_FN bool wait_until(P& port, L&& look, [[maybe_unused]] const void* at,
+                                  const WaitSite& site, Epoch want, const Epoch& seen, S&& leaves) {
   if constexpr (TracingPort<P>) port.wait_begins(site, want);
   auto wait = port.start_wait();
   while (port.keep_waiting(wait)) {
-    seen = port.get_flag(flag);
-    if (reached(seen, want)) {
-      if constexpr (TracingPort<P>) port.wait_ends(flag, site, seen);
+    if (look()) {
+      if constexpr (TracingPort<P>) port.wait_ends(at, site, seen);
       return true;
     }
+    if (leaves()) return false;
   }
   file_wait(port, wait, site, want, seen);
   return false;
+}
+
+// Waits until `flag` (in my memory) has reached `want`. Called by one thread; the caller orders
+// later reads with `acquire`. False: as wait_until.
+template <Port P, class S>
+CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site,
+                                 S&& leaves) {
+  Epoch seen = 0;
+  const auto look = [&] {
+    seen = port.get_flag(flag);
+    return reached(seen, want);
+  };
+  if (!look()) return wait_until(port, look, flag, site, want, seen, leaves);
+  if constexpr (TracingPort<P>) port.finds(flag, site, seen);
+  return true;
+}
+template <Port P>
+CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
+  return wait_flag(port, flag, want, site, [] { return false; });
 }
 
 // Tells a port that traces of a wait for packets, of which the last to come counts: lacks(k) says

@@ -30,17 +30,21 @@ struct PacketOperand {
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
     if (look(columns, out) || gone) return;
+    [[maybe_unused]] std::int32_t last = -1;
+    if constexpr (TracingPort<P>) last = begin_trace(columns);
     auto wait = port.start_wait();
     while (port.keep_waiting(wait))
-      if (look(columns, out)) return;
+      if (look(columns, out)) {
+        if constexpr (TracingPort<P>)
+          if (last >= 0) port.wait_ends(halo + last, site_of(last), want);
+        return;
+      }
     gone = true;
     for (const std::int32_t column : columns) {
       if (column < limit) continue;
       const Packet packet = port.get_packet(halo + (column - limit));
       if (arrived(packet.tag, want)) continue;
-      const std::int32_t from = source[column - limit];
-      const WaitSite site{Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
-      return file_wait(port, wait, site, want, tag_epoch(packet.tag));
+      return file_wait(port, wait, site_of(column - limit), want, tag_epoch(packet.tag));
     }
   }
 
@@ -59,6 +63,23 @@ struct PacketOperand {
       here = here && arrived(packet.tag, want);
     }
     return here;
+  }
+
+ private:
+  CPUFREE_KERNEL_FN WaitSite site_of(std::int32_t packet) const {
+    const std::int32_t from = source[packet];
+    return {Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
+  }
+  // Tells a port that traces of a wait for the last packet that is missing now, and returns it; -1:
+  // none is.
+  template <int N>
+  CPUFREE_KERNEL_FN std::int32_t begin_trace(const std::int32_t (&columns)[N]) const {
+    std::int32_t last = -1;
+    for (const std::int32_t column : columns)
+      if (column >= limit && !arrived(port.get_packet(halo + (column - limit)).tag, want))
+        last = column - limit;
+    if (last >= 0) port.wait_begins(site_of(last), want);
+    return last;
   }
 };
 

@@ -30,6 +30,12 @@ inline const char* name_of(Study study) {
   throw InvalidInput("unknown study");
 }
 
+// The begin of a call of `run_as` or `run_traced`, with `port` and what `args` has for it.
+inline std::string call_of(Study study) {
+  if (study == Study::trace) return "run_traced(port, args.traces";
+  return "run_as<" + std::string(name_of(study)) + ">(port";
+}
+
 inline std::string include_line(const std::string& header) {
   return "#include \"cpufree/" + header + "\"\n";
 }

@@ -261,19 +261,19 @@ struct Multigrid {
     port.sync_block();  // lanes may share the level's rows, and not those of A
     CPUFREE_ONE_COPY
     for (int l = 0; l < last; ++l) {
-      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter(l);
       OnLevel level(port, all[l], cycle, 0, gone);
       if (!level.smooth_first() || !level.restrict_to(all[l + 1])) return false;
     }
-    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(last);
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter(last);
     if (!OnLevel(port, all[last], cycle, 0, gone).end()) return false;
     CPUFREE_ONE_COPY
     for (int l = last - 1; l >= 0; --l) {
-      if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(l);
+      if constexpr (TracingPort<typename Ctx::PortType>) port.enter(l);
       OnLevel level(port, all[l], cycle, 3, gone);
       if (!level.smooth_again(all[l + 1], l > 0)) return false;
     }
-    if constexpr (TracingPort<typename Ctx::PortType>) port.enter_level(-1);
+    if constexpr (TracingPort<typename Ctx::PortType>) port.enter(-1);
     if (port.lane() == 0) cycles = cycle + 1;
     return port.all(!gone);
   }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/trace/record.hpp"
+
 namespace cpufree::programs {
 
 struct Args {
@@ -15,6 +17,7 @@ struct Args {
   std::int64_t* results;
   // Of each PE: what went wrong (Fault) and the line of the program, 0 where all went well.
   std::int64_t* faults;
+  const TraceRing* traces = nullptr;  // one per block of the PE; of a run that is traced
 };
 
 // The same for kernels of GPUs, of which each knows its numbers: scalars come with the launch.
@@ -23,6 +26,11 @@ struct GridArgs {
   std::int64_t* results;
   std::int64_t* faults;  // two: of the first PE, which fails as all do
   std::int64_t scalars[Scalars];
+};
+// Of a run that is traced.
+template <int Scalars>
+struct TracedArgs : GridArgs<Scalars> {
+  const TraceRing* traces;  // one per block of the PE
 };
 
 // For the kernels of a host-driven program: where one runs, and the values that the host has when

@@ -138,6 +138,11 @@ class GridRuntime {
     return number;
   }
 
+  // What follows is of this line of the program.
+  CPUFREE_KERNEL_FN void section([[maybe_unused]] int line) {
+    if constexpr (TracingPort<P>) port_.enter(line);
+  }
+
   // --- sweeps ---
 
   // f(tile, lane) for every tile, by blocks, and every lane of `Lanes`; f has no barrier.
@@ -330,8 +335,10 @@ class GridRuntime {
     double words[2] = {0.0, 0.0};
     std::memcpy(words, &value, sizeof value);
     if (port_.lane() < pes_) port_.publish(scope);
+    if constexpr (TracingPort<P>) port_.sums(true);
     for (int to = port_.lane(); to < pes_; to += port_.lanes())
       for (int k = 0; k < 2; ++k) port_.put_packet(mine + k, to, words[k], make_tag(epoch, 0));
+    if constexpr (TracingPort<P>) port_.sums(false);
   }
   template <class V>
   CPUFREE_KERNEL_FN bool pull(V& value, const Packet* slot, Epoch epoch, int source) {
@@ -346,7 +353,9 @@ class GridRuntime {
       };
       const WaitSite site{cpufree::Channel::reduction, source / port_.blocks(),
                           source % port_.blocks()};
-      if (!wait_until(look, site, epoch, seen)) return false;
+      if (!look() &&
+          !wait_until(port_, look, slot + k, site, epoch, seen, [&] { return stopped(); }))
+        return false;
     }
     std::memcpy(&value, words, sizeof value);
     return true;
@@ -354,24 +363,7 @@ class GridRuntime {
 
   CPUFREE_KERNEL_FN bool wait_for(const Flag* flag, Epoch want, cpufree::Channel channel,
                                   int from) {
-    Epoch seen = 0;
-    const auto look = [&] {
-      seen = port_.get_flag(flag);
-      return reached(seen, want);
-    };
-    return wait_until(look, {channel, from, 0}, want, seen);
-  }
-  // Bounded: false where the bound is over, where another PE gave up, or where the host asks.
-  template <class L>
-  CPUFREE_KERNEL_FN bool wait_until(L&& look, const WaitSite& site, Epoch want, const Epoch& seen) {
-    if (look()) return true;
-    auto wait = port_.start_wait();
-    while (port_.keep_waiting(wait)) {
-      if (look()) return true;
-      if (stopped()) return false;
-    }
-    file_wait(port_, wait, site, want, seen);
-    return false;
+    return wait_flag(port_, flag, want, {channel, from, 0}, [&] { return stopped(); });
   }
 
   P& port_;

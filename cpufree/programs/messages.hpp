@@ -193,8 +193,12 @@ class Messages {
       const int k = base + port_.lane();
       const bool mine = k < count;
       const Flag* const arrival = arrivals() + first + (mine ? k : 0);
-      if (port_.warp_all(!mine || reached(port_.get_flag(arrival), want))) continue;
-      if (!wait_long(arrival, mine, want, first + k)) return false;
+      if (!port_.warp_all(!mine || reached(port_.get_flag(arrival), want))) {
+        if (!wait_long(arrival, mine, want, first + k)) return false;
+        continue;
+      }
+      if constexpr (TracingPort<P>)
+        if (mine) port_.finds(arrival, site_of(first + k), want);
     }
     if (count > 0) port_.acquire(Scope::system);
     return true;
@@ -205,32 +209,51 @@ class Messages {
       if (mine) seen = port_.get_flag(arrival);
       return port_.warp_all(!mine || reached(seen, want));
     };
+    if constexpr (TracingPort<P>)
+      if (mine) port_.wait_begins(site_of(number), want);
     auto wait = port_.start_wait();
     while (port_.warp_all(port_.keep_waiting(wait))) {
-      if (look()) return true;
+      if (look()) {
+        if constexpr (TracingPort<P>)
+          if (mine) port_.wait_ends(arrival, site_of(number), want);
+        return true;
+      }
       if (!port_.warp_all(!stopped())) return false;
     }
-    if (mine && !reached(seen, want)) {
-      const int peer = static_cast<int>(receives()[number / plan_.slices].peer);
-      file_wait(port_, wait, {Channel::halo_arrival, peer, 0}, want, seen);
-    }
+    if (mine && !reached(seen, want)) file_wait(port_, wait, site_of(number), want, seen);
     return false;
+  }
+  // Who sends slice `number` of all.
+  CPUFREE_KERNEL_FN WaitSite site_of(int number) const {
+    return {Channel::halo_arrival, static_cast<int>(receives()[number / plan_.slices].peer), 0};
   }
 
   // Where this block has puts to do: it looks at grants and at what arrives in turn.
   template <class... X>
   CPUFREE_COLD_FN bool finish_late(Exchange& x, int first, int count, X&... others) {
     auto wait = port_.start_wait();
+    [[maybe_unused]] int last = -1;  // slice to come, once all is sent
     for (;;) {
       attempt_all(x);
       (attempt_all(others), ...);
-      const bool here = port_.lane() != 0 || first_missing(first, count, x.started) < 0;
-      if (port_.all(here) && x.left == 0) return true;
+      const int missing = port_.lane() != 0 ? -1 : first_missing(first, count, x.started);
+      if (port_.all(missing < 0) && x.left == 0) {
+        if constexpr (TracingPort<P>)
+          if (last >= 0) port_.wait_ends(arrivals() + last, site_of(last), x.started);
+        return true;
+      }
+      if constexpr (TracingPort<P>)
+        if (missing >= 0 && ((x.left | ... | others.left)) == 0) last = await(missing, last, x);
       const bool go = port_.lane() != 0 || (port_.keep_waiting(wait) && !stopped());
       if (port_.all(go)) continue;
       if (port_.lane() == 0) blame(x, first_missing(first, count, x.started), wait);
       return false;
     }
+  }
+  // Tells a port that traces of the wait for a slice, after that for `last`, if there was one.
+  CPUFREE_KERNEL_FN int await(int missing, int last, const Exchange& x) {
+    if (last < 0) port_.wait_begins(site_of(missing), x.started);
+    return missing;
   }
   CPUFREE_KERNEL_FN void attempt_all(Exchange& x) {
     int item = x.first * plan_.slices + port_.block();
@@ -254,9 +277,8 @@ class Messages {
       const WaitSite where{Channel::halo_arrival, static_cast<int>(sends()[number].peer), 0};
       file_wait(port_, wait, where, x.started, port_.get_flag(credits() + number));
     } else if (missing >= 0) {
-      const int peer = static_cast<int>(receives()[missing / plan_.slices].peer);
       const Epoch seen = port_.get_flag(arrivals() + missing);
-      file_wait(port_, wait, {Channel::halo_arrival, peer, 0}, x.started, seen);
+      file_wait(port_, wait, site_of(missing), x.started, seen);
     }
   }
 
@@ -338,17 +360,8 @@ class Messages {
   CPUFREE_KERNEL_FN bool stopped() { return port_.host_notes() != kNoteNone; }
   // By one thread. Any rank may raise a signal of the program: no single one is to blame.
   CPUFREE_COLD_FN bool wait_signal_flag(const Flag* signal, Epoch want) {
-    Epoch seen = port_.get_flag(signal);
-    auto wait = port_.start_wait();
-    while (!reached(seen, want)) {
-      if (!port_.keep_waiting(wait)) {
-        file_wait(port_, wait, {Channel::halo_arrival, port_.pe(), 0}, want, seen);
-        return false;
-      }
-      if (stopped()) return false;
-      seen = port_.get_flag(signal);
-    }
-    return true;
+    return wait_flag(port_, signal, want, {Channel::halo_arrival, port_.pe(), 0},
+                     [&] { return stopped(); });
   }
 
   static constexpr std::int64_t kHead = 128;  // bytes of the table before the sites

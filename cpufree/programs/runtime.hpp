@@ -91,6 +91,10 @@ class Runtime {
 
   // --- stages ---
 
+  // What follows is of this line of the program.
+  CPUFREE_KERNEL_FN void section([[maybe_unused]] int line) {
+    if constexpr (TracingPort<P>) port_.enter(line);
+  }
   // Goes over the rows of the stages, `block` rows at a time, each stage its lag behind.
   template <class... S>
   CPUFREE_KERNEL_FN void group(std::int64_t block, S&... stages) {
@@ -199,9 +203,11 @@ class Runtime {
     std::memcpy(words, &value, sizeof value);
     const Epoch epoch = ++reductions_;
     Packet* const slots = slots_ + static_cast<std::int64_t>(epoch & 1U) * 2 * port_.pes();
+    if constexpr (TracingPort<P>) port_.sums(true);
     for (int to = 0; to < port_.pes(); ++to)
       for (int k = 0; k < 2; ++k)
         port_.put_packet(slots + 2 * port_.pe() + k, to, words[k], make_tag(epoch, 0));
+    if constexpr (TracingPort<P>) port_.sums(false);
     for (int pe = 0; pe < port_.pes(); ++pe) {
       double got[2];
       for (int k = 0; k < 2; ++k)
@@ -241,38 +247,20 @@ class Runtime {
   }
 
   CPUFREE_KERNEL_FN bool wait_for(const Flag* flag, Epoch want, int from) {
-    Epoch seen = 0;
-    return wait_until(
-        [&] {
-          seen = port_.get_flag(flag);
-          return reached(seen, want);
-        },
-        cpufree::Channel::halo_arrival, from, want, seen);
+    return wait_flag(port_, flag, want, {cpufree::Channel::halo_arrival, from, 0},
+                     [&] { return stopped(); });
   }
   CPUFREE_KERNEL_FN bool wait_for_packet(const Packet* packet, Epoch want, int from,
                                          double& value) {
     Epoch seen = 0;
-    return wait_until(
-        [&] {
-          const Packet got = port_.get_packet(packet);
-          value = got.value;
-          seen = tag_epoch(got.tag);
-          return arrived(got.tag, want);
-        },
-        cpufree::Channel::reduction, from, want, seen);
-  }
-  // Bounded: false where the bound is over, where another PE gave up, or where the host asks.
-  template <class L>
-  CPUFREE_KERNEL_FN bool wait_until(L&& look, cpufree::Channel channel, int from, Epoch want,
-                                    const Epoch& seen) {
-    if (look()) return true;
-    auto wait = port_.start_wait();
-    while (port_.keep_waiting(wait)) {
-      if (look()) return true;
-      if (stopped()) return false;
-    }
-    file_wait(port_, wait, {channel, from, 0}, want, seen);
-    return false;
+    const auto look = [&] {
+      const Packet got = port_.get_packet(packet);
+      value = got.value;
+      seen = tag_epoch(got.tag);
+      return arrived(got.tag, want);
+    };
+    return look() || wait_until(port_, look, packet, {cpufree::Channel::reduction, from, 0}, want,
+                                seen, [&] { return stopped(); });
   }
 
   P& port_;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "cpufree/device/port.hpp"
+#include "cpufree/device/wait.hpp"
 
 namespace cpufree::programs {
 
@@ -91,6 +91,41 @@ class SoloPort : public Unstudied {
   CPUFREE_KERNEL_FN void give_up(Wait& wait, WaitRecord record) {
     record.from_pe = port_.pe();
     port_.give_up(wait, record);
+  }
+
+  // See TracingPort. The PE of a wait is its place among all.
+  CPUFREE_KERNEL_FN void wait_begins(WaitSite site, Epoch want)
+    requires TracingPort<P>
+  {
+    site.from_pe = port_.pe();
+    port_.wait_begins(site, want);
+  }
+  CPUFREE_KERNEL_FN void wait_ends(const void* at, WaitSite site, Epoch seen)
+    requires TracingPort<P>
+  {
+    site.from_pe = port_.pe();
+    port_.wait_ends(at, site, seen);
+  }
+  CPUFREE_KERNEL_FN void finds(const void* at, WaitSite site, Epoch seen)
+    requires TracingPort<P>
+  {
+    site.from_pe = port_.pe();
+    port_.finds(at, site, seen);
+  }
+  CPUFREE_KERNEL_FN void enter(int section)
+    requires TracingPort<P>
+  {
+    port_.enter(section);
+  }
+  CPUFREE_KERNEL_FN void sums(bool begin)
+    requires TracingPort<P>
+  {
+    port_.sums(begin);
+  }
+  CPUFREE_KERNEL_FN void moves(int pe, std::uint64_t bytes)
+    requires TracingPort<P>
+  {
+    port_.moves(pe, bytes);
   }
 
   CPUFREE_KERNEL_FN unsigned host_notes() { return port_.host_notes(); }

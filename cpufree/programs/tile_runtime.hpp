@@ -328,14 +328,8 @@ class TileRuntime : public GridRuntime<P, A> {
       word = got.value, seen = tag_epoch(got.tag);
       return arrived(got.tag, epoch);
     };
-    if (look()) return true;
-    auto wait = this->port_.start_wait();
-    while (this->port_.keep_waiting(wait)) {
-      if (look()) return true;
-      if (this->stopped()) return false;
-    }
-    file_wait(this->port_, wait, owner(s, i, j), epoch, seen);
-    return false;
+    return look() || wait_until(this->port_, look, from, owner(s, i, j), epoch, seen,
+                                [&] { return this->stopped(); });
   }
   // Who has a point.
   CPUFREE_KERNEL_FN WaitSite owner(const TileShape& s, std::int64_t i, std::int64_t j) const {

@@ -22,7 +22,7 @@ enum class TraceKind : std::uint8_t {
   found,     // whom for; the same of what had come before it was asked for
   gave_up,   // whom for; block, channel, and the epoch last seen
   reduce,    // 0; 1 where the sums of a reduction are collected, 0 once they are there
-  level,     // 0; the level of multigrid that begins, in 32 bits; -1: the cycle has ended
+  section,   // 0; the level of multigrid, or the line of a program, that begins; -1: none does
   iteration  // 0; its number
 };
 
@@ -56,7 +56,7 @@ inline constexpr std::uint32_t kTraceShare = 16;
 
 struct TraceRing {
   TraceRecord* records = nullptr;    // `trace_records` of them
-  std::uint64_t* written = nullptr;  // by each of these, at the end of the kernel
+  std::uint64_t* written = nullptr;  // by each of these, 0 before the first kernel, at its end
   // Of each thread of the block: payload bytes to each PE, all of them and those up to the last
   // signal.
   std::uint64_t* bytes = nullptr;

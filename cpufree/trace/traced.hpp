@@ -23,19 +23,20 @@ class Traced : public P {
   };
 
   CPUFREE_KERNEL_FN Traced(const P& port, const TraceRing& ring, Written& written)
-      : P(port), ring_(&ring), written_(&written) {}
+      : P(port), ring_(&ring), written_(&written) {
+    if (writes()) written.count[this->lane()] = ring.written[this->lane()];
+  }
 
-  // At the end of the kernel.
-  CPUFREE_KERNEL_FN void finish() const {
+  // At the end of the kernel: the next one goes on there.
+  CPUFREE_KERNEL_FN void store_counts() const {
     if (writes()) ring_->written[this->lane()] = written_->count[this->lane()];
   }
 
   CPUFREE_KERNEL_FN void mark(Phase phase) {
     if (this->lane() == 0) record(TraceKind::phase, 0, static_cast<std::uint64_t>(phase));
   }
-  // A level of multigrid begins; -1: the cycle has ended.
-  CPUFREE_KERNEL_FN void enter_level(int level) {
-    if (this->lane() == 0) record(TraceKind::level, 0, static_cast<std::uint64_t>(level));
+  CPUFREE_KERNEL_FN void enter(int section) {
+    if (this->lane() == 0) record(TraceKind::section, 0, static_cast<std::uint64_t>(section));
   }
   CPUFREE_KERNEL_FN void report(std::int64_t iteration, double residual) {
     record(TraceKind::iteration, 0, static_cast<std::uint64_t>(iteration));
@@ -48,33 +49,55 @@ class Traced : public P {
     count(pe, sizeof(T));
   }
   CPUFREE_KERNEL_FN void put_flag(Flag* flag, int pe, Epoch epoch) {
-    if (writes()) {
-      std::uint64_t* const bytes = bytes_to(pe);
-      if (const std::uint64_t more = bytes[0] - bytes[1]; more != 0) {
-        record(TraceKind::payload, pe, more);
-        bytes[1] = bytes[0];
-      }
-      record(TraceKind::signal, pe, trace_body(slot(flag), epoch));
-    }
+    record_signal(flag, pe, epoch);
     P::put_flag(flag, pe, epoch);
   }
   CPUFREE_KERNEL_FN void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
     if (!reduces_) count(pe, sizeof(value));
-    if (pe != last_pe_ || tag_epoch(tag) != last_epoch_) {
-      record(reduces_ ? TraceKind::partial : TraceKind::packet, pe,
-             trace_body(slot(packet), tag_epoch(tag)));
-      last_pe_ = pe, last_epoch_ = tag_epoch(tag);
-    }
+    record_packet(slot(packet), pe, tag_epoch(tag));
     P::put_packet(packet, pe, value, tag);
+  }
+  // To where `peer` has said that a packet of mine is on another PE.
+  template <class V>
+  CPUFREE_KERNEL_FN void send_packet(Packet* there, const V& value, std::uint64_t tag) {
+    record_sent(there, sizeof(value), tag_epoch(tag));
+    P::send_packet(there, value, tag);
+  }
+  template <class V>
+  CPUFREE_KERNEL_FN void send_packet(FloatPacket* there, const V& value, std::uint32_t number) {
+    record_sent(there, sizeof(value), number);
+    P::send_packet(there, value, number);
+  }
+  // Between nodes; see RemotePort.
+  template <class T>
+  CPUFREE_KERNEL_FN void put_signal(T* to, int pe, const T* from, std::int64_t values, Flag* flag,
+                                    Epoch epoch)
+    requires RemotePort<P>
+  {
+    if (this->lane() == 0) {
+      count(pe, static_cast<std::size_t>(values) * sizeof(T));
+      record_signal(flag, pe, epoch);
+    }
+    P::put_signal(to, pe, from, values, flag, epoch);
+  }
+  // Blocks of the PE that count themselves in: each number is one block's.
+  CPUFREE_KERNEL_FN Epoch arrive(Flag* counter)
+    requires GridPort<P>
+  {
+    const Epoch before = P::arrive(counter);
+    record(TraceKind::signal, this->pe(), trace_body(slot(counter), before + 1));
+    return before;
   }
 
   template <int K, class F>
   CPUFREE_KERNEL_FN void scatter(const double (&partial)[K], int targets, unsigned note,
                                  F&& store) {
-    reduces_ = true, last_pe_ = -1;
+    sums(true);
     P::scatter(partial, targets, note, store);
-    reduces_ = false, last_pe_ = -1;
+    sums(false);
   }
+  // The packets that follow are of a reduction, which is no payload; or those of it were the last.
+  CPUFREE_KERNEL_FN void sums(bool begin) { reduces_ = begin, last_pe_ = -1; }
   template <int K, class F, class G>
   CPUFREE_KERNEL_FN void combine(double (&total)[K], unsigned& bits, bool on_its_way, F&& prepare,
                                  G&& body) {
@@ -93,6 +116,7 @@ class Traced : public P {
   CPUFREE_KERNEL_FN void finds(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::found, site.from_pe, trace_body(slot(at), seen));
   }
+  CPUFREE_KERNEL_FN void moves(int pe, std::uint64_t bytes) { count(pe, bytes); }
   CPUFREE_KERNEL_FN void give_up(const typename P::Wait& wait, const WaitRecord& filed) {
     const WaitSite site{filed.channel, filed.from_pe, filed.from_block};
     record(TraceKind::gave_up, filed.from_pe, trace_body(of(site), filed.seen));
@@ -100,6 +124,35 @@ class Traced : public P {
   }
 
  private:
+  CPUFREE_KERNEL_FN void record_signal(const Flag* flag, int pe, Epoch epoch) {
+    if (!writes()) return;
+    std::uint64_t* const bytes = bytes_to(pe);
+    if (const std::uint64_t more = bytes[0] - bytes[1]; more != 0) {
+      record(TraceKind::payload, pe, more);
+      bytes[1] = bytes[0];
+    }
+    record(TraceKind::signal, pe, trace_body(slot(flag), epoch));
+  }
+  // Of packets that go to a PE one after the other the first.
+  CPUFREE_KERNEL_FN void record_packet(std::uint64_t slot, int pe, Epoch epoch) {
+    if (pe == last_pe_ && epoch == last_epoch_) return;
+    record(reduces_ ? TraceKind::partial : TraceKind::packet, pe, trace_body(slot, epoch));
+    last_pe_ = pe, last_epoch_ = epoch;
+  }
+  CPUFREE_KERNEL_FN void record_sent(const void* there, std::size_t bytes, Epoch epoch) {
+    // Memory of a PE begins at its base: it is that of the last base before.
+    auto* const mine = const_cast<std::byte*>(ring_->base);
+    int pe = 0;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int k = 0; k < this->pes(); ++k) {
+      const auto from =
+          static_cast<std::uint64_t>(static_cast<const std::byte*>(there) -
+                                     static_cast<const std::byte*>(this->peer(mine, k)));
+      if (from < least) least = from, pe = k;
+    }
+    count(pe, bytes);
+    record_packet(least / 16, pe, epoch);
+  }
   CPUFREE_KERNEL_FN bool writes() const { return this->lane() < kWriters; }
   CPUFREE_KERNEL_FN std::uint64_t slot(const void* at) const {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - ring_->base) / 16;
@@ -141,7 +194,7 @@ CPUFREE_KERNEL_FN void run_traced(P& port, const TraceRing* rings, F&& kernel) {
   typename P::template Held<Written> written = port.hold(Written{});
   Traced<P> traced(port, rings[port.block()], written);
   kernel(traced);
-  traced.finish();
+  traced.store_counts();
 }
 
 }  // namespace cpufree

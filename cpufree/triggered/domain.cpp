@@ -7,6 +7,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
 #include "cpufree/engines/cpu_threads/memory.hpp"
+#include "cpufree/trace/traced.hpp"
 #include "cpufree/triggered/buffer_room.hpp"
 
 namespace cpufree::triggered {
@@ -27,9 +28,10 @@ struct Past {
 };
 
 // The program of one block.
+template <class P>
 class Interpreter {
  public:
-  Interpreter(Port& port, const TriggerBoard& board, const std::vector<double>& values,
+  Interpreter(P& port, const TriggerBoard& board, const std::vector<double>& values,
               const Past& past)
       : board_(board), values_(values), past_(past) {
     for (int pe = 0; pe < port.pes(); ++pe) {
@@ -71,7 +73,7 @@ class Interpreter {
 
   bool arrival(const Step& step) {
     TriggerTag tag;
-    TriggerQueue<Port>& queue = queues_[static_cast<std::size_t>(step.pe)];
+    TriggerQueue<P>& queue = queues_[static_cast<std::size_t>(step.pe)];
     if (!queue.next(tag)) return false;
     past_.arrivals->push_back(tag);
     past_.taken[step.pe] = queue.taken();
@@ -81,8 +83,8 @@ class Interpreter {
   const TriggerBoard board_;
   const std::vector<double>& values_;
   Past past_;
-  std::vector<Triggers<Port>> triggers_;
-  std::vector<TriggerQueue<Port>> queues_;
+  std::vector<Triggers<P>> triggers_;
+  std::vector<TriggerQueue<P>> queues_;
 };
 
 }  // namespace
@@ -195,6 +197,12 @@ Domain::Domain(const DomainConfig& config, const MakeNics& make) : config_(confi
   nics.bytes = memory_->layout.bytes();
   nics.times = config.times;
   nics.wait_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * config.wait_limit));
+  if (config.trace_events > 0) {
+    const auto shape =
+        TraceShape::of(s.pes, s.blocks + 1, 1, 1, config.trace_events, kAllTraceKinds);
+    trace_.emplace(shape, nics.heaps, Port::now());
+    for (int pe = 0; pe < s.pes; ++pe) nics.traces.push_back(trace_->rings(pe));
+  }
   nics_ = make(nics);
   sent_.assign(static_cast<std::size_t>(s.pes) * static_cast<std::size_t>(s.blocks * s.pes), 0);
   taken_.assign(static_cast<std::size_t>(s.pes) * static_cast<std::size_t>(s.pes), 0);
@@ -241,7 +249,13 @@ Outcome Domain::run(const Program& program, const std::function<void()>& look) {
       const Past past{sent_.data() + at * static_cast<std::size_t>(s.pes),
                       taken_.data() + port.pe() * s.pes, &outcome.arrivals[at]};
       const TriggerBoard board = memory_->triggers.board(memory_->heaps.base(port.pe()));
-      Interpreter(port, board, program.values, past).run(program.blocks[at]);
+      const auto run_block = [&](auto& port_of_block) {
+        Interpreter(port_of_block, board, program.values, past).run(program.blocks[at]);
+      };
+      if (trace_)
+        run_traced(port, trace_->rings(port.pe()), run_block);
+      else
+        run_block(port);
     });
     while (!launch.wait_for(cpu_threads::kLook)) look();
     for (std::size_t k = 0; launch.gave_up() && k < launch.records().size(); ++k)
@@ -252,6 +266,12 @@ Outcome Domain::run(const Program& program, const std::function<void()>& look) {
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome.waits.empty()) outcome.report = close();
   return outcome;
+}
+
+TraceReport Domain::trace() const {
+  require(closed_ && trace_.has_value(),
+          "a domain that was made with a trace has it once it is closed");
+  return trace_->report();
 }
 
 const nics::NicReport& Domain::close() {

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cpufree/trace/host_trace.hpp"
 #include "cpufree/triggered/device/triggered.hpp"
 #include "cpufree/triggered/nics/nics.hpp"
 
@@ -22,6 +24,7 @@ struct DomainConfig {
   std::size_t bytes = 0;  // of buffers, on each PE
   double wait_limit = 60.0;
   bool times = false;
+  std::int64_t trace_events = 0;  // that the ring of a block, or of a NIC, holds; 0: not traced
 };
 
 // One step of a block's program. Places are offsets into symmetric memory.
@@ -100,6 +103,9 @@ class Domain {
   // Ends the NICs. Operations that have not fired are in the report. May be called again.
   const nics::NicReport& close();
   const std::vector<nics::Firing>& firings(int pe) const { return nics_->firings(pe); }
+  // What the blocks of all runs and the NICs have done, once it is closed. Throws InvalidInput
+  // where that is not recorded.
+  TraceReport trace() const;
   const DomainConfig& config() const { return config_; }
 
  private:
@@ -107,6 +113,7 @@ class Domain {
 
   DomainConfig config_;
   std::unique_ptr<Memory> memory_;
+  std::optional<HostTrace> trace_;  // outlives the NICs
   std::unique_ptr<nics::Nics> nics_;
   std::vector<Epoch> sent_;   // packets of block (q, b) to NIC n: at (q * blocks + b) * pes + n
   std::vector<Epoch> taken_;  // entries of the queue from q that PE p has read: at p * pes + q

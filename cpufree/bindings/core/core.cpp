@@ -15,8 +15,8 @@
 #include "cpufree/bindings/core/simulate.hpp"
 #include "cpufree/bindings/core/stencil.hpp"
 #include "cpufree/bindings/core/system.hpp"
-#include "cpufree/bindings/core/system_report.hpp"
 #include "cpufree/bindings/errors.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/solvers/host/system.hpp"
 
 namespace nb = nanobind;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpufree/bindings/core/program.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/plugins/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
@@ -43,7 +44,8 @@ nb::tuple run(GpuProgram& program, const std::vector<std::int64_t>& scalars, std
     const nb::gil_scoped_release release;
     outcome = program.run(scalars, found, faults, wait_limit, tell);
   }
-  return nb::make_tuple(outcome.seconds, outcome.stopped, found, faults);
+  return nb::make_tuple(outcome.seconds, outcome.stopped, found, faults,
+                        dict_of_trace(outcome.trace ? &*outcome.trace : nullptr));
 }
 
 using Segment = std::pair<std::vector<Sizes>, std::int64_t>;
@@ -133,14 +135,16 @@ void bind_gpu_programs(nb::module_& m) {
   m.def(
       "make_gpu_program",
       [](const std::string& source, const std::vector<int>& devices, std::size_t heap_bytes,
-         std::size_t leave_offset, int threads, std::size_t thread_bytes, int most_blocks) {
-        const GpuProgramSpec spec{source,  devices,      heap_bytes, leave_offset,
-                                  threads, thread_bytes, most_blocks};
+         std::size_t leave_offset, int threads, std::size_t thread_bytes, int most_blocks,
+         std::int64_t trace_events) {
+        const GpuProgramSpec spec{source,  devices,      heap_bytes,  leave_offset,
+                                  threads, thread_bytes, most_blocks, trace_events};
         const nb::gil_scoped_release release;
         return gpu_engine().make_gpu_program(spec);
       },
       nb::arg("source"), nb::arg("devices"), nb::arg("heap_bytes"), nb::arg("leave_offset"),
-      nb::arg("threads"), nb::arg("thread_bytes"), nb::arg("most_blocks"));
+      nb::arg("threads"), nb::arg("thread_bytes"), nb::arg("most_blocks"),
+      nb::arg("trace_events") = 0);
 }
 
 }  // namespace cpufree

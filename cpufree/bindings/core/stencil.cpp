@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "cpufree/bindings/core/system_report.hpp"
 #include "cpufree/bindings/grid.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/stencils/host/stencil.hpp"
 #include "cpufree/stencils/host/stencil_plan.hpp"
 

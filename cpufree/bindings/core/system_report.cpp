@@ -8,6 +8,7 @@
 
 #include "cpufree/bindings/core/matrix.hpp"
 #include "cpufree/bindings/numpy.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
 namespace nb = nanobind;
@@ -50,25 +51,6 @@ nb::dict dict_of(const Laps& laps) {
 }
 
 }  // namespace
-
-nb::object dict_of_trace(const TraceReport* trace) {
-  if (trace == nullptr) return nb::none();
-  std::vector<std::uint64_t> tracks, records;
-  for (const TraceTrack& t : trace->tracks)
-    for (const std::uint64_t word :
-         {std::uint64_t(t.pe), std::uint64_t(t.block), std::uint64_t(t.thread), t.written, t.kept})
-      tracks.push_back(word);
-  for (const TraceRecord& record : trace->records) {
-    records.push_back(record.head);
-    records.push_back(record.body);
-  }
-  nb::dict d;
-  d["tracks"] = to_numpy(std::move(tracks));
-  d["records"] = to_numpy(std::move(records));
-  d["bytes"] = to_numpy(std::vector(trace->bytes));
-  d["starts"] = to_numpy(std::vector(trace->starts));
-  return d;
-}
 
 nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan) {
   const Outcome& o = result.outcome;

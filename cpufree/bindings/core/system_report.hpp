@@ -12,8 +12,4 @@ nanobind::dict dict_of(SolveResult result, const nanobind::object& x, const Plan
 // Of how the matrix lies on the PEs.
 nanobind::dict dict_of(const PlanReport& plan);
 
-// Of a trace, None where there is none. Tracks: PE, block, thread, written and kept of each, side
-// by side; records: their two words.
-nanobind::object dict_of_trace(const TraceReport* trace);
-
 }  // namespace cpufree

@@ -9,6 +9,7 @@
 
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/numpy.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/bindings/triggered/triggered.hpp"
 #include "cpufree/triggered/back_ends.hpp"
 #include "cpufree/triggered/jacobi.hpp"
@@ -21,8 +22,13 @@ namespace {
 
 class PyDomain : public DomainBinding<Domain> {
  public:
-  PyDomain(const nb::dict& sizes, const std::string& back_end, double wait_limit, bool times)
-      : DomainBinding(config_of(sizes, wait_limit, times), nics_named(back_end)) {}
+  PyDomain(const nb::dict& sizes, const std::string& back_end, double wait_limit, bool times,
+           std::int64_t trace_events)
+      : DomainBinding(config_of(sizes, wait_limit, times, trace_events), nics_named(back_end)) {}
+  nb::object trace() const {
+    const TraceReport report = domain_.trace();
+    return dict_of_trace(&report);
+  }
   std::byte* memory(int pe, std::uint64_t offset) const { return domain_.memory(pe, offset); }
 };
 
@@ -93,8 +99,10 @@ NB_MODULE(_triggered, m) {
   nb::register_exception_translator(cpufree::translate_error);
   cpufree::triggered::bind_structs(m);
   nb::class_<PyDomain>(m, "Domain")
-      .def(nb::init<const nb::dict&, const std::string&, double, bool>(), nb::arg("sizes"),
-           nb::arg("back_end"), nb::arg("wait_limit"), nb::arg("times"))
+      .def(nb::init<const nb::dict&, const std::string&, double, bool, std::int64_t>(),
+           nb::arg("sizes"), nb::arg("back_end"), nb::arg("wait_limit"), nb::arg("times"),
+           nb::arg("trace_events") = 0)
+      .def("trace", &PyDomain::trace)
       .def("add_buffer", &PyDomain::add_buffer, nb::arg("name"), nb::arg("bytes"))
       .def("remove_buffer", &PyDomain::remove_buffer, nb::arg("name"))
       .def("post", &PyDomain::post, nb::arg("pe"), nb::arg("operation"))

@@ -149,7 +149,8 @@ inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-inline DomainConfig config_of(const nb::dict& sizes, double wait_limit, bool times) {
+inline DomainConfig config_of(const nb::dict& sizes, double wait_limit, bool times,
+                              std::int64_t trace_events = 0) {
   DomainConfig config;
   config.sizes.pes = nb::cast<int>(sizes["pes"]);
   config.sizes.blocks = nb::cast<int>(sizes["blocks"]);
@@ -159,6 +160,7 @@ inline DomainConfig config_of(const nb::dict& sizes, double wait_limit, bool tim
   config.bytes = nb::cast<std::size_t>(sizes["bytes"]);
   config.wait_limit = wait_limit;
   config.times = times;
+  config.trace_events = trace_events;
   return config;
 }
 

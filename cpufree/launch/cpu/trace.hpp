@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include "cpufree/distributed/team.hpp"
 #include "cpufree/engines/cpu_threads/launch.hpp"
+#include "cpufree/launch/trace.hpp"
 #include "cpufree/trace/host_trace.hpp"
 
 namespace cpufree {
@@ -25,11 +26,7 @@ class CpuTrace {
   TraceReport report(Team* team) const {
     TraceReport own = own_.report();
     own.starts.assign(here_, start_);
-    if (team == nullptr) return own;
-    return {join(*team, "tracks of a trace", own.tracks),
-            join(*team, "records of a trace", own.records),
-            join(*team, "bytes of a trace", own.bytes),
-            join(*team, "clocks of a trace", own.starts)};
+    return joined(team, std::move(own));
   }
 
  private:

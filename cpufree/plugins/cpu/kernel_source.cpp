@@ -31,10 +31,8 @@ std::string near_kernel(const SolveSpec& spec, const std::string& type) {
 std::string far_kernel(const SolveSpec& spec, const std::string& type) {
   return "[](P& port, const SolveArgs<Sliced<" + type +
          ", P::width>>& args) {\n"
-         "    cpu_threads::RemotePort far(port);\n"
-         "    solve_kernel<" +
-         algorithm_of(spec.method) + ", " + class_of(spec.preconditioner) + "<" + type +
-         ">>(far, args);\n  }";
+         "    cpu_threads::RemotePort far(port);\n    " +
+         near_kernel(spec, type) + "(far, args);\n  }";
 }
 
 }  // namespace
@@ -63,14 +61,11 @@ CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
   const std::string dims = std::to_string(grid.dims);
   CpuKernelText made;
   made.name = "jacobi" + dims + "d" + (source ? " with a source term" : "") + ", " + type;
-  const bool traced = study == Study::trace;
-  const std::string run =
-      traced ? "run_traced(port, args.traces" : "run_as<" + std::string(name_of(study)) + ">(port";
   made.text = text_for(include_line("stencils/jacobi.hpp") +
-                           (traced ? include_line("trace/traced.hpp") : std::string()),
+                           (study == Study::trace ? include_line("trace/traced.hpp") : ""),
                        "CpuStencilKernel<" + type + ">",
-                       "[](P& port, const JacobiArgs<" + type + ">& args) {\n    " + run +
-                           ", [&](auto& p) { jacobi_kernel<" + dims + ", " +
+                       "[](P& port, const JacobiArgs<" + type + ">& args) {\n    " +
+                           call_of(study) + ", [&](auto& p) { jacobi_kernel<" + dims + ", " +
                            (source ? "true" : "false") + ">(p, args); });\n  }");
   return made;
 }

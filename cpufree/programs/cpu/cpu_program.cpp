@@ -2,6 +2,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/launch/cpu/run.hpp"
+#include "cpufree/launch/cpu/trace.hpp"
 
 namespace cpufree {
 
@@ -25,11 +26,19 @@ ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
     if (progress && !outcome.stopped && !progress(turn, 0.0)) outcome.stopped = true;
     return !outcome.stopped;
   };
-  const ThreadsRun run = run_on_threads(
-      config, limits,
-      [&](cpu_threads::Port& port) { kernel(port, args, place.heaps[at(port.pe())]); }, tell,
-      place.team);
+  std::optional<CpuTrace> trace;
+  if (place.trace_events > 0)
+    trace.emplace(TraceShape::of(pes, place.blocks, 1, 1, place.trace_events, kAllTraceKinds),
+                  config);
+  const auto run_block = [&](cpu_threads::Port& port) {
+    programs::Args mine = args;
+    if (trace) mine.traces = trace->rings(port.pe() - own.first);
+    kernel(port, mine, place.heaps[at(port.pe())]);
+  };
+  const ThreadsRun run = launch_traced(
+      trace, [&] { return run_on_threads(config, limits, run_block, tell, place.team); });
   outcome.seconds = run.seconds;
+  if (trace) outcome.trace = trace->report(place.team);
   return outcome;
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
 #include "cpufree/programs/args.hpp"
+#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -25,6 +27,7 @@ struct ProgramPlace {
   int blocks = 1;                 // of each
   Team* team = nullptr;           // a PE in each of its processes; null: all in this one
   std::int64_t leave = 0;         // with a team, the offset of a flag in each heap, 0 at the begin
+  std::int64_t trace_events = 0;  // of a block, that its ring holds; 0: the run is not traced
 };
 
 // Runs a kernel on threads to its end; returns the seconds that it took. Throws WaitTimeout,
@@ -33,6 +36,7 @@ struct ProgramPlace {
 struct ProgramOutcome {
   double seconds = 0.0;
   bool stopped = false;
+  std::optional<TraceReport> trace = {};  // of all PEs
 };
 ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
                                const programs::Args& args, double wait_limit,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -9,6 +11,7 @@
 #include "cpufree/launch/gpu/compiled/store.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/launch/gpu/run.hpp"
+#include "cpufree/launch/gpu/trace.hpp"
 #include "cpufree/programs/gpu/heaps.hpp"
 
 namespace cpufree {
@@ -65,10 +68,10 @@ class Runs : public GpuProgram {
     const gpu_p2p::DeviceLocks locks(devices_);
     const gpu::MappedArray<std::int64_t> out(results.size() + faults.size());
     std::vector<std::int64_t*> heads = {out.data(), out.data() + results.size()};
-    std::vector<std::byte> args(sizeof(std::int64_t*) * 2 + sizeof(std::int64_t) * scalars.size());
-    std::memcpy(args.data(), heads.data(), sizeof(std::int64_t*) * 2);
-    std::memcpy(args.data() + sizeof(std::int64_t*) * 2, scalars.data(),
-                sizeof(std::int64_t) * scalars.size());
+    const std::optional<GpuTrace> trace = this->trace();
+    const std::vector<std::vector<std::byte>> args = arguments(heads, scalars, trace);
+    std::vector<const void*> pointers;
+    for (const auto& of_pe : args) pointers.push_back(of_pe.data());
     Limits limits;
     limits.wait_limit = wait_limit;
     ProgramOutcome outcome;
@@ -76,14 +79,40 @@ class Runs : public GpuProgram {
       if (progress && !outcome.stopped && !progress(turn, 0.0)) outcome.stopped = true;
       return !outcome.stopped;
     };
-    const std::vector<const void*> pointers(devices_.size(), args.data());
-    outcome.seconds = runner_.run(kernel_, shared(), pointers, limits, tell);
+    outcome.seconds = launch_traced(
+        trace, [&] { return runner_.run(kernel_, shared(), pointers, limits, tell); });
+    if (trace) outcome.trace = trace->report(nullptr);
     std::copy_n(out.data(), results.size(), results.begin());
     std::copy_n(out.data() + results.size(), faults.size(), faults.begin());
     return outcome;
   }
 
  private:
+  // The rings of a run, where it is to be traced.
+  std::optional<GpuTrace> trace() const {
+    if (spec_.trace_events == 0) return std::nullopt;
+    std::vector<std::byte*> bases;
+    for (std::size_t k = 0; k < devices_.size(); ++k) bases.push_back(heaps_.base(k));
+    return GpuTrace(
+        TraceShape::of(static_cast<int>(devices_.size()), kernel_.blocks, kernel_.threads,
+                       gpu_p2p::kWarp, spec_.trace_events, kAllTraceKinds),
+        devices_, bases, 0);
+  }
+  // GridArgs or TracedArgs of each PE, as bytes.
+  std::vector<std::vector<std::byte>> arguments(const std::vector<std::int64_t*>& heads,
+                                                const std::vector<std::int64_t>& scalars,
+                                                const std::optional<GpuTrace>& trace) const {
+    std::vector<std::vector<std::byte>> all(devices_.size());
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const auto add = [&](const auto& words) {
+        const auto bytes = std::as_bytes(std::span(words));
+        all[k].insert(all[k].end(), bytes.begin(), bytes.end());
+      };
+      add(heads), add(scalars);
+      if (trace) add(std::vector{trace->rings(k)});
+    }
+    return all;
+  }
   std::vector<gpu_p2p::Shared> shared() const {
     std::vector<gpu_p2p::Shared> all(devices_.size());
     for (std::size_t k = 0; k < all.size(); ++k) {

@@ -23,7 +23,7 @@ constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores a
 // `nodes`: PEs are in several.
 template <class T>
 CpuKernel<T> kernel_for(const SolveSpec& spec, bool nodes) {
-  if (nodes && spec.study != Study::none)
+  if (nodes && spec.study != Study::none && spec.study != Study::trace)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
   return find_cpu_kernel<T>(spec, nodes);
 }
@@ -350,13 +350,7 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
     for (std::size_t k = 0; k < args.size(); ++k)
       args[k].traces = trace->rings(static_cast<int>(k));
   }
-  ThreadsRun ran;
-  try {
-    ran = run(spec, args, progress);
-  } catch (WaitTimeout& error) {
-    if (trace) error.trace = std::make_shared<TraceReport>(trace->report(nullptr));
-    throw;
-  }
+  const ThreadsRun ran = launch_traced(trace, [&] { return run(spec, args, progress); });
   result.seconds = ran.seconds;
   result.disturbances = ran.disturbances;
   if (trace) result.trace = trace->report(team_.get());

@@ -184,18 +184,4 @@ double fill_from_gpus(const GpuPlace& place, GpuLayouts<T>& rows,
 CPUFREE_PE_MEMORY(float)
 CPUFREE_PE_MEMORY(double)
 
-void TraceOnGpu::reserve(int device, const TraceShape& wanted, const std::byte* base) {
-  shape = wanted;
-  records = {};
-  records = gpu::DeviceArray<TraceRecord>::uninitialised(device, shape.records());
-  written = {device, shape.counts()};
-  bytes = {device, shape.bytes()};
-  rings = {device, trace_rings(shape, records.data(), written.data(), bytes.data(), base, 0)};
-}
-
-void TraceOnGpu::collect(int pe, TraceReport& report) const {
-  collect_trace(report, pe, shape, records.download(), written.download(), bytes.download());
-  report.starts.push_back(0);
-}
-
 }  // namespace cpufree

@@ -13,7 +13,6 @@
 #include "cpufree/solvers/host/factor_layout.hpp"
 #include "cpufree/solvers/host/heap.hpp"
 #include "cpufree/solvers/host/scaling.hpp"
-#include "cpufree/trace/report.hpp"
 
 namespace cpufree {
 
@@ -50,18 +49,6 @@ struct SlicesOnGpu {
   gpu::DeviceArray<T> tail_val, dictionary;
 };
 
-// The rings of a PE's blocks; empty while nothing is traced.
-struct TraceOnGpu {
-  TraceShape shape;
-  gpu::DeviceArray<TraceRecord> records;
-  gpu::DeviceArray<std::uint64_t> written, bytes;
-  gpu::DeviceArray<TraceRing> rings;
-
-  // For a launch: the rings are empty. Slots count from `base`.
-  void reserve(int device, const TraceShape& wanted, const std::byte* base);
-  void collect(int pe, TraceReport& report) const;
-};
-
 template <class T>
 struct PeMemory : SlicesOnGpu<T> {
   template <class U>
@@ -81,7 +68,6 @@ struct PeMemory : SlicesOnGpu<T> {
   Array<BlockShare<WarpSlices<T>>> shares;
   FactorsOnGpu<T> factors;
   Array<Split> splits;                            // of the blocks, once they have been asked for
-  TraceOnGpu trace;                               // the same
   std::array<Array<T>, kPrivateVectors> vectors;  // in the order of `each_private`
 };
 

@@ -160,13 +160,14 @@ void GpuSolve<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
       pe.names = {place_.devices[k], row_names(pe.global_row.download(), facts_.first_row)};
     if (spec.study == Study::split && pe.splits.data() == nullptr)
       pe.splits = Array<Split>(place_.devices[k], at(facts_.blocks));
-    if (spec.study == Study::trace)
-      pe.trace.reserve(place_.devices[k],
-                       TraceShape::of(place_.own.all, facts_.blocks, facts_.threads, gpu_p2p::kWarp,
-                                      spec.trace_events, spec.trace_kinds),
-                       heap_of(k));
-    else
-      pe.trace = {};
+  }
+  trace_.reset();
+  if (spec.study == Study::trace) {
+    std::vector<std::byte*> heaps;
+    for (std::size_t k = 0; k < pes_.size(); ++k) heaps.push_back(heap_of(k));
+    trace_.emplace(TraceShape::of(place_.own.all, facts_.blocks, facts_.threads, gpu_p2p::kWarp,
+                                  spec.trace_events, spec.trace_kinds),
+                   place_.devices, heaps, place_.own.first);
   }
   if (place_.own.speaker() && history_.size() < at(params.history_capacity)) {
     history_ = {};
@@ -227,7 +228,7 @@ void GpuSolve<T>::set_arguments(const SolveSpec& spec, const SolveParams& params
     a.outcome = speaks ? outcome_.data() : nullptr;
     a.history = speaks ? history_.data() : nullptr;
     a.splits = pe.splits.data();
-    a.traces = pe.trace.rings.data();
+    a.traces = trace_ ? trace_->rings(k) : nullptr;
     args_[k] = {a, {}};
     if (place_.several_nodes())
       args_[k].seat = {pe.remote.view(heap_.node_board(heap)),
@@ -263,17 +264,7 @@ void GpuSolve<T>::fetch(const SolveSpec& spec, SolveResult& result) const {
     result.outcome = outcome_.download()[0];
     result.history = history_.download(at(result.outcome.history_count));
   }
-  if (spec.study == Study::trace) {
-    TraceReport trace;
-    for (std::size_t k = 0; k < place_.devices.size(); ++k) {
-      const OnDevice there(place_.devices[k]);
-      pes_[k].trace.collect(place_.own.first + static_cast<int>(k), trace);
-    }
-    result.trace = TraceReport{place_.join("tracks of a trace", trace.tracks),
-                               place_.join("records of a trace", trace.records),
-                               place_.join("bytes of a trace", trace.bytes),
-                               place_.join("clocks of a trace", trace.starts)};
-  }
+  if (trace_) result.trace = trace_->report(place_.team());
   if (spec.study != Study::split) return;
   std::vector<Split> splits;
   for (std::size_t k = 0; k < place_.devices.size(); ++k) {
@@ -299,8 +290,10 @@ SolveResult GpuSolve<T>::solve(VectorView<const T> b, VectorView<const T> x0, Ve
   std::vector<const void*> args;
   for (const auto& of_pe : args_) args.push_back(&of_pe);
   SolveResult result;
-  result.seconds = runner_.run(choice.kernel, shared(), args, spec.limits(),
-                               unscaled(progress, scale), place_.team());
+  result.seconds = launch_traced(trace_, [&] {
+    return runner_.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale),
+                       place_.team());
+  });
   timer.lap("launch", "kernel", result.seconds);
   fetch(spec, result);
   bool finite = transfer_->store(private_vector(index_.x), scale, out);

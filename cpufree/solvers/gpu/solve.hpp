@@ -4,11 +4,13 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "cpufree/launch/gpu/run.hpp"
+#include "cpufree/launch/gpu/trace.hpp"
 #include "cpufree/multigrid/gpu/multigrid.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/gpu/pe_memory.hpp"
@@ -104,7 +106,8 @@ class GpuSolve {
   GpuRunner runner_;
   std::map<std::tuple<Method, Preconditioner, Study>, Choice> choices_;  // once they are needed
   std::vector<RemoteSolveArgs<Matrix>> args_;
-  Array<Outcome> outcome_;  // of PE 0, as the history is
+  std::optional<GpuTrace> trace_;  // of a solve that is traced
+  Array<Outcome> outcome_;         // of PE 0, as the history is
   Array<double> history_;
   std::unique_ptr<GpuTransfer<T>> transfer_;
   ColumnsMemory columns_;

@@ -74,8 +74,11 @@ auto with_study(Study study, Method method, F&& kernel_of) {
       return of.template operator()<Study::no_compute>();
     case Study::no_comm:
       return of.template operator()<Study::no_comm>();
+    case Study::trace:
+      throw Unsupported(
+          "solves are traced by kernels that are compiled when they are first used, and this build "
+          "has its kernels built in: build with CPUFREE_KERNELS=USUAL");
     case Study::none:
-    case Study::trace:  // of any method and preconditioner: compiled when it is first used
       break;
   }
   throw InvalidInput("unknown study");

@@ -72,9 +72,11 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
     // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
     barrier(*team, "grids are there");
   }
-  const ThreadsRun ran = run_on_threads(
-      config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
-      progress, team);
+  const ThreadsRun ran = launch_traced(trace, [&] {
+    return run_on_threads(
+        config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
+        progress, team);
+  });
   StencilResult result = stencil.result(ran.seconds);
   if (trace) result.trace = trace->report(team);
   if (team != nullptr) {

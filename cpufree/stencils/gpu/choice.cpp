@@ -66,6 +66,8 @@ class Chooser {
         return kernel_of<Study::no_compute>(sweep, wanted);
       case Study::no_comm:
         return kernel_of<Study::no_comm>(sweep, wanted);
+      case Study::trace:
+        return kernel_of<Study::trace>(sweep, wanted);
       default:
         return kernel_of<Study::none>(sweep, wanted);
     }

@@ -11,6 +11,7 @@
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/launch/gpu/heaps.hpp"
+#include "cpufree/launch/gpu/trace.hpp"
 #include "cpufree/stencils/gpu/choice.hpp"
 #include "cpufree/stencils/host/stencil_heap.hpp"
 #include "cpufree/stencils/host/stencil_team.hpp"
@@ -82,6 +83,7 @@ template <class T>
 struct GpuStencil<T>::State {
   State(const StencilProblem<T>& problem, const StencilSpec& spec, const StencilRun& how)
       : grid(problem.grid),
+        trace_events(spec.study == Study::trace ? spec.trace_events : 0),
         team(spec.team),
         devices(devices_of(spec)),
         locks(devices),
@@ -188,7 +190,19 @@ struct GpuStencil<T>::State {
     return all;
   }
 
+  // The rings of a run, where it is to be traced.
+  std::optional<GpuTrace> trace() const {
+    if (trace_events == 0) return std::nullopt;
+    std::vector<std::byte*> bases;
+    for (std::size_t k = 0; k < pes.size(); ++k) bases.push_back(heap_of(k));
+    const GpuKernel& kernel = chosen.kernel;
+    return GpuTrace(TraceShape::of(own.all, kernel.blocks, kernel.threads, gpu_p2p::kWarp,
+                                   trace_events, kAllTraceKinds),
+                    devices, bases, own.first);
+  }
+
   Grid grid;
+  std::int64_t trace_events;   // of a thread that writes; 0: not traced
   std::shared_ptr<Team> team;  // none: all PEs are in this process
   std::vector<int> devices;    // of the PEs of this process
   gpu_p2p::DeviceLocks locks;
@@ -222,13 +236,20 @@ StencilResult GpuStencil<T>::run(const Progress& progress) {
   // No kernel may send to a PE whose memory is not laid out yet, nor wait for one that is not. None
   // runs now, in any process: each has told the others of the end of its last one (report_waits).
   if (s.team) barrier(*s.team, "grids are there");
+  const std::optional<GpuTrace> trace = s.trace();
   std::vector<const void*> pointers;
-  for (const JacobiArgs<T>& a : s.args) pointers.push_back(&a);
+  for (std::size_t k = 0; k < s.args.size(); ++k) {
+    s.args[k].traces = trace ? trace->rings(k) : nullptr;
+    pointers.push_back(&s.args[k]);
+  }
   StencilResult result;
   result.plan = s.chosen.layout.plan;
   result.plan.threads = s.chosen.kernel.threads;
-  result.seconds =
-      s.runner->run(s.chosen.kernel, s.shared(), pointers, s.run.limits, progress, s.team.get());
+  result.seconds = launch_traced(trace, [&] {
+    return s.runner->run(s.chosen.kernel, s.shared(), pointers, s.run.limits, progress,
+                         s.team.get());
+  });
+  if (trace) result.trace = trace->report(s.team.get());
   result.outcome = s.outcome.download()[0];
   for (const Pe<T>& pe : s.pes)
     result.update = largest_update(pe.updates.download(), result.update);

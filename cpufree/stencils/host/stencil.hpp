@@ -56,7 +56,7 @@ struct StencilSpec {
   int boundary_blocks = 0;
 
   // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
-  // mean nothing then. Or trace, on CPUs.
+  // mean nothing then. Or trace.
   Study study = Study::none;
   std::int64_t trace_events = 1 << 15;  // see SolveSpec
 };

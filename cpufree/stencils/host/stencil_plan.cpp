@@ -188,11 +188,7 @@ void check(const StencilRun& run) {
 }
 
 void check_study(const StencilSpec& spec, const StencilRun& run, bool source) {
-  if (spec.study == Study::none) return;
-  if (spec.study == Study::trace) {
-    if (on_gpus(spec.engine)) throw Unsupported("stencils are traced on CPU engines alone");
-    return;
-  }
+  if (spec.study == Study::none || spec.study == Study::trace) return;
   const std::string study = std::string("the study ") + study_name(spec.study);
   if (spec.study == Study::split || source)
     throw Unsupported(study + (source ? " is there for stencils without a source term alone"

@@ -185,6 +185,7 @@ class TriggerNic {
     } else if (word == TriggerWord::trigger) {
       const TriggerTag tag = unpacked(packet.value);
       if (!table_.trigger(tag, ring.fields)) return false;
+      if constexpr (TracingPort<P>) tell_found(ring);
       ring.fields = TriggerFields{};
       seen_ = true;
       far_ = far_ || !own;
@@ -201,11 +202,23 @@ class TriggerNic {
     const TriggerOperation& o = entry.operation;
     const TriggerPlaces at = places_of(entry);
     const int there = static_cast<int>(at.pe);
+    if constexpr (TracingPort<P>) port_.enter(static_cast<int>(entry.tag.operation));
+    if constexpr (TracingPort<P>)
+      if (o.kind == TriggerKind::put) port_.moves(there, o.bytes);
     if (o.kind == TriggerKind::put)
       mover_.put(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
     else
       mover_.get(port_, board_.heap + at.target, there, board_.heap + at.source, o.bytes);
     tell(entry.tag, o, there);
+    if constexpr (TracingPort<P>) port_.enter(-1);
+  }
+  // Tells a port that traces that the next packet of a ring has been taken.
+  CPUFREE_KERNEL_FN void tell_found(const TriggerRing& ring) {
+    const auto number = static_cast<int>(&ring - memory_.rings);
+    const auto slot = static_cast<std::int64_t>(ring.taken % static_cast<Epoch>(board_.depth));
+    port_.finds(board_.rings + std::int64_t{number} * board_.depth + slot,
+                {Channel::trigger_room, number / board_.blocks, number % board_.blocks},
+                ring.taken + 1);
   }
 
   // What has been copied is ordered before the flags that say so.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/trace/record.hpp"
 #include "cpufree/triggered/nics/operations.hpp"
 
 namespace cpufree::nics {
@@ -21,6 +22,9 @@ struct NicsConfig {
   int live = 1024;                        // posts that may have epochs left, each PE
   bool times = false;                     // record when operations fire
   std::chrono::nanoseconds wait_limit = std::chrono::seconds(60);
+  // Of each PE, where its blocks and its NIC trace: the ring of the NIC comes after those of the
+  // blocks. Back ends whose NICs are no software of ours write nothing.
+  std::vector<const TraceRing*> traces;
 };
 
 // An operation that was carried out; nanoseconds of the steady clock.

@@ -14,13 +14,15 @@ FLAGS = (
 _ENTRY = """
 extern "C" void cpufree_program(cpufree::cpu_threads::Port& port,
                                 const cpufree::programs::Args& args, std::byte* heap) {
-  run(port, args, heap);
+  %s
 }
 """
+_CALL = "run(port, args, heap);"
+_TRACED = f"cpufree::run_traced(port, args.traces, [&](auto& port) {{ {_CALL} }});"
 
 
-def build(text: str) -> Built:
-    """Return the kernel of a C++ text.
+def build(text: str, traced: bool = False) -> Built:
+    """Return the kernel of a C++ text, which tells what it does where it is to be `traced`.
 
     Raises
     ------
@@ -30,6 +32,8 @@ def build(text: str) -> Built:
         The compiler fails.
     """
     try:
-        return build_kernel("a program", text, FLAGS, "cpufree_program", _ENTRY)
+        head = '#include "cpufree/trace/traced.hpp"\n' if traced else ""
+        entry = _ENTRY % (_TRACED if traced else _CALL)
+        return build_kernel("a program", head + text, FLAGS, "cpufree_program", entry)
     except UnsupportedError as error:
         raise UnsupportedError(f"{error}; program.interpret(...) runs without") from None

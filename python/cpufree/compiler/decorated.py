@@ -36,11 +36,11 @@ from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
+from cpufree.compiler.run_options import Traced, options_of_run
 from cpufree.compiler.runner import LastCall, Ran, Runner
 from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.distributed import Team
 from cpufree.engines.asked import Asked
-from cpufree.engines.choices import valid
 from cpufree.engines.in_processes import team_for
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
@@ -51,8 +51,10 @@ from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.log import log_choices
 from cpufree.machine import Machine
-from cpufree.options import DISTRIBUTED, WAIT_LIMIT, WAIT_SECONDS
+from cpufree.options import DISTRIBUTED
 from cpufree.progress_bar import ProgressBar
+from cpufree.trace.asked import TraceGiven
+from cpufree.trace.explained import explained
 
 _MOST_KERNELS = 64  # of a program that a process remembers
 MOST_GPU_RUNS = 2  # of a program, with their memory on GPUs
@@ -74,6 +76,7 @@ class Program:
         lambda self: self._last.devices, doc="GPUs of the last call, one for each PE."
     )
     timings = property(lambda self: self._last.timings, doc="Seconds of the last call, by part.")
+    trace = property(lambda self: self._last.trace, doc="cpufree.trace.Trace of the last call.")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         require_numpy()
@@ -200,6 +203,7 @@ class Program:
         gpus: GpusLike = "auto",
         wait_limit: float | None = None,
         progress: Progress = None,
+        trace: TraceGiven = None,
     ) -> Any:
         """Call the program with options.
 
@@ -219,6 +223,9 @@ class Program:
         progress : callable or True, optional
             Called with the turns of the outermost loop that are done, and 0; False ends the run,
             and leaves the arrays as they were. True: a line on stderr.
+        trace : True or file name, optional
+            Record what each block does (docs/trace.md): `program.trace` has it afterwards, and the
+            file, .pftrace, .json or .csv.
 
         Returns
         -------
@@ -239,6 +246,7 @@ class Program:
         laps = Laps()
         env = Env.read()
         seconds, watch = options_of_run(wait_limit, progress, env)
+        how = Traced.of(trace)
         asked = Asked(engine, gpus, pes)
         named = env.engine if engine == "auto" else engine
         team = team_for(named, asked) if named == "cpu_processes" else None
@@ -251,10 +259,10 @@ class Program:
                 arguments, lowered, lambda: self._kernel(lowered).program, asked, env, team
             )
             log_choices(self.name, where.why, where.warnings)
-            with self._runner(arguments, lowered, where) as runner:
+            with self._runner(arguments, lowered, where, how.asked) as runner:
                 laps.lap("build")
                 values = lowered.data, lowered.scalars
-                ran = self._watched(runner, [arguments], values, seconds, watch, laps)
+                ran = self._watched(runner, [arguments], values, seconds, watch, laps, how)
             if ran.stopped:
                 return None
             return arguments.returned(lowered, ran.arrays[0], ran.scalars[0])
@@ -286,6 +294,7 @@ class Program:
         seconds: float,
         watch: Watch,
         laps: Laps,
+        how: Traced,
     ) -> Ran:
         """Run a program, and note how the call went.
 
@@ -294,55 +303,63 @@ class Program:
         engine = runner.engine
         last = self._last  # that of all programs that are bound to objects, too
         last.engine, last.pes, last.devices = engine.name, runner.layout.pes, list(engine.devices)
-        last.timings = {}
-        with watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)), watch:
+        last.timings, last.trace = {}, None
+        with (
+            explained(),
+            watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)),
+            watch,
+        ):
             ran = runner.run(given, *values, seconds, watch, laps)
         last.timings = {**laps.seconds, "kernel": ran.seconds}
         if watch.error is not None:
             raise watch.error
         if watch.interrupted:
             raise KeyboardInterrupt
+        last.trace = how.trace_of(self.name, runner, ran, laps)
         return ran
 
     def _runner(
-        self, arguments: Arguments, lowered: Lowered, where: Placement
+        self, arguments: Arguments, lowered: Lowered, where: Placement, traced: bool
     ) -> AbstractContextManager[Runner]:
         """Lend what runs a program where it is placed; the last ones on GPUs keep their memory."""
         if where.engine != "cuda_p2p":
-            return nullcontext(self._cpu_runner(arguments, lowered, where))
+            return nullcontext(self._cpu_runner(arguments, lowered, where, traced))
         kept = tuple(sorted(returned_fields(lowered.result)))
-        key = (lowered.key, kept, tuple(where.own_devices))
-        return self._gpu_runs.taken(key, partial(self._gpu_runner, lowered, where))
+        key = (lowered.key, kept, tuple(where.own_devices), traced)
+        return self._gpu_runs.taken(key, partial(self._gpu_runner, lowered, where, traced))
 
-    def _cpu_runner(self, arguments: Arguments, lowered: Lowered, where: Placement) -> Runner:
+    def _cpu_runner(
+        self, arguments: Arguments, lowered: Lowered, where: Placement, traced: bool
+    ) -> Runner:
         """Return what runs a program on the CPU engine: in this process, or in all of a team."""
         kept = returned_fields(lowered.result)
         if where.team is not None:
             given = arguments.arrays, lowered.scalars, lowered.data
-            kernel = kernel_in_processes(where.team, lowered.program, *given)
+            kernel = kernel_in_processes(where.team, lowered.program, *given, traced)
             layout = Layout(kernel.program, where.pes)
             return Runner(layout, Processes(layout, kernel, where.team), kept)
-        return cpu_runner(self._kernel(lowered), where.pes, kept)
+        return cpu_runner(self._kernel(lowered, traced), where.pes, kept)
 
-    def _gpu_runner(self, lowered: Lowered, where: Placement) -> Runner:
+    def _gpu_runner(self, lowered: Lowered, where: Placement, traced: bool) -> Runner:
         """Return what runs a lowered program on GPUs."""
         kept = returned_fields(lowered.result)
         made = grid_groups(lowered.program, kept)
         devices = where.own_devices[: most_pes(made, len(where.own_devices))]
         size = _size_of(devices)
         try:
-            return gpu_runner(chosen_kernel(made, len(devices), kept, *size), devices, kept)
+            kernel = chosen_kernel(made, len(devices), kept, *size)
+            return gpu_runner(kernel, devices, kept, traced)
         except OutOfMemoryError:  # second copies of arrays save time, and take memory
             kernel = sparing_kernel(lowered.program, len(devices), kept, size[0], size[2])
-            return gpu_runner(kernel, devices, kept)
+            return gpu_runner(kernel, devices, kept, traced)
 
-    def _kernel(self, lowered: Lowered) -> Kernel:
+    def _kernel(self, lowered: Lowered, traced: bool = False) -> Kernel:
         """Return the kernel for a lowered program; those of this process are remembered."""
-        key = lowered.key
+        key = f"{lowered.key} {traced}"
         if len(self._kernels) >= _MOST_KERNELS:
             self._kernels.clear()
         if key not in self._kernels:
-            self._kernels[key] = kernel_of(lowered.program)
+            self._kernels[key] = kernel_of(lowered.program, traced)
         return self._kernels[key]
 
     def _lowered(self, arguments: Arguments) -> Lowered:
@@ -355,18 +372,6 @@ class Program:
 def _size_of(devices: list[int]) -> tuple[int, int, Machine]:
     """Return a GPU's multiprocessors, the bytes of a block's tiles, and the machine."""
     return multiprocessors_of(devices), tile_memory_of(devices), machine_of(devices)
-
-
-def options_of_run(wait_limit: float | None, progress: Progress, env: Env) -> tuple[float, Watch]:
-    """Return how long a PE may wait for another one, and what follows the run.
-
-    Raises
-    ------
-    InvalidInputError
-        What the call asks for is wrong.
-    """
-    limit = env.wait_limit if wait_limit is None else valid(WAIT_LIMIT, wait_limit)
-    return WAIT_SECONDS if limit is None else limit, Watch(progress)
 
 
 def program(function: Callable[..., Any]) -> Program:

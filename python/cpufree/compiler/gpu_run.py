@@ -20,6 +20,7 @@ from cpufree.engines.watch import Watch
 from cpufree.errors import EngineError
 from cpufree.extension import load_core, load_for_programs
 from cpufree.machine import Machine, of_gpu
+from cpufree.trace.asked import EVENTS
 
 Copy = list[int]
 """PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
@@ -67,7 +68,7 @@ class Gpus(GpuMemory):
 
     name = "cuda_p2p"
 
-    def __init__(self, kernel: GridKernel, devices: Sequence[int]) -> None:
+    def __init__(self, kernel: GridKernel, devices: Sequence[int], traced: bool = False) -> None:
         """Compile the kernel, if it is not on disk, and take memory.
 
         Raises
@@ -80,13 +81,14 @@ class Gpus(GpuMemory):
         self.kernel = kernel
         text, layout = kernel.text, kernel.layout
         on_gpus = load_for_programs().make_gpu_program(
-            text.on_gpu(),
+            text.on_gpu(traced),
             list(devices),
             layout.size,
             layout.leave,
             text.threads,
             text.thread_bytes,
             min(text.most_blocks, layout.most_blocks),
+            trace_events=EVENTS if traced else 0,
         )
         super().__init__(layout, devices, on_gpus)
         is_resident = isinstance(text.on_chip, BlockPlan) and text.on_chip.tile is None
@@ -103,11 +105,13 @@ class Gpus(GpuMemory):
 
     def launch(self, scalars: Words, results: int, wait_limit: float, watch: Watch) -> Outcome:
         seconds, stopped, *left = self.on_gpus.run(scalars.tolist(), results, wait_limit, watch)
-        found, faults = (np.array(words, np.int64) for words in left)
-        return Outcome(seconds, stopped or watch.ends, found, faults)
+        found, faults = (np.array(words, np.int64) for words in left[:2])
+        return Outcome(seconds, stopped or watch.ends, found, faults, left[2])
 
 
-def gpu_runner(kernel: GridKernel, devices: Sequence[int], kept: Collection[str]) -> Runner:
+def gpu_runner(
+    kernel: GridKernel, devices: Sequence[int], kept: Collection[str], traced: bool = False
+) -> Runner:
     """Return what runs a kernel on GPUs; `kept`: the program's fields that callers get.
 
     Raises
@@ -115,7 +119,7 @@ def gpu_runner(kernel: GridKernel, devices: Sequence[int], kept: Collection[str]
     UnsupportedError, OutOfMemoryError, EngineError
         As Gpus.
     """
-    return Runner(kernel.layout, Gpus(kernel, devices), kept)
+    return Runner(kernel.layout, Gpus(kernel, devices, traced), kept)
 
 
 def multiprocessors_of(devices: Sequence[int]) -> int:

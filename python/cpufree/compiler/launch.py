@@ -15,13 +15,14 @@ from cpufree.compiler.build import build
 from cpufree.compiler.emit import Emitted, emit
 from cpufree.compiler.layout import Layout
 from cpufree.compiler.passes import add_temporaries, check_ghosts, exchange, fuse
-from cpufree.compiler.runner import Outcome, Runner, Table, Words
+from cpufree.compiler.runner import Outcome, RawTrace, Runner, Table, Words
 from cpufree.cpu_kernels import Built
 from cpufree.distributed import Team
 from cpufree.engines.in_processes import following
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core
+from cpufree.trace.asked import EVENTS
 
 _ALIGNMENT = 256
 Follow: TypeAlias = Callable[[int, float], bool]
@@ -34,6 +35,7 @@ class Kernel:
     program: ir.Program
     emitted: Emitted
     built: Built
+    traced: bool = False
 
     def numbers(self, layout: Layout) -> Words:
         """Return the numbers that it takes."""
@@ -47,11 +49,11 @@ def passes(program: ir.Program) -> ir.Program:
     return made
 
 
-def kernel_of(program: ir.Program) -> Kernel:
+def kernel_of(program: ir.Program, traced: bool = False) -> Kernel:
     """Return the kernel of a program, compiled if it has not been yet."""
     made = passes(program)
     emitted = emit(made)
-    return Kernel(made, emitted, build(emitted.text))
+    return Kernel(made, emitted, build(emitted.text, traced), traced)
 
 
 class Threads:
@@ -63,9 +65,10 @@ class Threads:
     team: Team | None = None
     """Of whose processes each runs a PE; None: this process runs all."""
 
-    def __init__(self, layout: Layout, address: int, numbers: Words) -> None:
+    def __init__(self, layout: Layout, address: int, numbers: Words, traced: bool = False) -> None:
         """`address` is that of the kernel, `numbers` are those that it takes."""
         self.layout, self.address, self.numbers = layout, address, numbers
+        self.traced = traced
         self.heaps: list[npt.NDArray[np.uint8]] = []
 
     def load(self, parts: Sequence[Part], tables: Sequence[Table]) -> None:
@@ -82,8 +85,8 @@ class Threads:
         faults = np.zeros(2 * self.layout.pes, np.int64)
         tables = [t.ctypes.data for t in (self.numbers, scalars, found, faults)]
         follow = watch if self.team is None else following(self.team, watch)
-        seconds, stopped = self._run(tables, wait_limit, follow)
-        return Outcome(seconds, stopped or watch.ends, found, faults)
+        seconds, stopped, trace = self._run(tables, wait_limit, follow)
+        return Outcome(seconds, stopped or watch.ends, found, faults, trace)
 
     def store(self, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -100,20 +103,23 @@ class Threads:
     def _take_heaps(self) -> list[npt.NDArray[np.uint8]]:
         return [_aligned_heap(self.layout.size) for _ in self._here()]
 
-    def _run(self, tables: list[int], wait_limit: float, follow: Follow) -> tuple[float, bool]:
-        """Run the kernel; return the seconds, and whether it was asked to stop."""
+    def _run(
+        self, tables: list[int], wait_limit: float, follow: Follow
+    ) -> tuple[float, bool, RawTrace]:
+        """Run the kernel; return the seconds, whether it was asked to stop, and its trace."""
         heaps = [heap.ctypes.data for heap in self.heaps]
-        team, leave = self.team, self.layout.leave
-        seconds, stopped = load_core().run_program(
-            self.address, heaps, tables, wait_limit, follow, team=team, leave=leave
-        )
-        return seconds, stopped
+        seconds, stopped, trace = load_core().run_program(
+            self.address, heaps, tables, wait_limit, follow, team=self.team,
+            leave=self.layout.leave, trace_events=EVENTS if self.traced else 0,
+        )  # fmt: skip
+        return seconds, stopped, trace
 
 
 def cpu_runner(kernel: Kernel, pes: int, kept: Collection[str]) -> Runner:
     """Return what runs a kernel on so many PEs; `kept`: the program's fields that callers get."""
     layout = Layout(kernel.program, pes)
-    return Runner(layout, Threads(layout, kernel.built.address, kernel.numbers(layout)), kept)
+    threads = Threads(layout, kernel.built.address, kernel.numbers(layout), kernel.traced)
+    return Runner(layout, threads, kept)
 
 
 def _aligned_heap(size: int) -> npt.NDArray[np.uint8]:

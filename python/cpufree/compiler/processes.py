@@ -32,7 +32,7 @@ class Processes(Threads):
     name = "cpu_processes"
 
     def __init__(self, layout: Layout, kernel: Kernel, team: Team) -> None:
-        super().__init__(layout, kernel.built.address, kernel.numbers(layout))
+        super().__init__(layout, kernel.built.address, kernel.numbers(layout), kernel.traced)
         self.team: Team = team
         self._shared: Any = None
 
@@ -51,7 +51,8 @@ class Processes(Threads):
         all_faults = np.array([one["faults"] for one in said], np.int64).sum(axis=0)
         # PE 0 tells for all: they have the same.
         first = np.array(said[0]["results"], np.int64)
-        return Outcome(ended.seconds, any(one["stopped"] for one in said), first, all_faults)
+        stopped = any(one["stopped"] for one in said)
+        return Outcome(ended.seconds, stopped, first, all_faults, ended.trace)
 
     def free(self) -> None:
         super().free()
@@ -73,6 +74,7 @@ def kernel_in_processes(
     arrays: Mapping[str, Any],
     scalars: Mapping[str, Any],
     constants: Mapping[str, Any],
+    traced: bool = False,
 ) -> Kernel:
     """Return the kernel of a program that all processes have been given; rank 0 compiles.
 
@@ -90,10 +92,11 @@ def kernel_in_processes(
     facts |= {f"{name} of the program": str(digest(a)) for name, a in constants.items()}
     facts |= {f"number {name}": repr(value) for name, value in scalars.items()}
     facts["text of the program"] = hashlib.sha256(repr(program).encode()).hexdigest()
+    facts["trace of the program"] = str(traced)
     team.agree("program", facts)
-    kernel = kernel_of(program) if team.rank == 0 else None
+    kernel = kernel_of(program, traced) if team.rank == 0 else None
     team.barrier("the kernel is compiled")
-    kernel = kernel or kernel_of(program)
+    kernel = kernel or kernel_of(program, traced)
     most = choose_pes(kernel.program, team.size, None)
     if most < team.size:
         raise InvalidInputError(

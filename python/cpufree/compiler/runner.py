@@ -23,10 +23,15 @@ from cpufree.compiler.faults import error_of
 from cpufree.compiler.layout import Layout
 from cpufree.engines.watch import Watch
 from cpufree.laps import Laps
+from cpufree.trace.records import Trace
 
 Words: TypeAlias = npt.NDArray[np.int64]
 Table: TypeAlias = tuple[int, int, Words]
 """Words that lie in a heap before a run: PE, offset, and the words."""
+
+
+RawTrace: TypeAlias = "dict[str, Any] | None"
+"""Of the compiled core (cpufree.trace.Trace.of_core); None: the run is not traced."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Outcome:
     """As many as the layout says, for each owner of arrays."""
     faults: Words
     """Pairs of code and line."""
+    trace: RawTrace = None
 
 
 class Engine(Protocol):
@@ -73,6 +79,7 @@ class Ran:
     stopped: bool = False
     arrays: list[dict[str, Any]] = field(default_factory=list)
     scalars: list[dict[str, Any]] = field(default_factory=list)
+    trace: RawTrace = None
 
 
 class Runner:
@@ -118,7 +125,7 @@ class Runner:
             _check_faults(program, [*outcome.faults, *layout.faults_in(results)])
             if outcome.stopped:
                 return Ran(outcome.seconds, True)
-            ran = Ran(outcome.seconds)
+            ran = Ran(outcome.seconds, trace=outcome.trace)
             for owner, arguments in enumerate(given):
                 self._store(owner, arguments, results[owner], ran)
             laps.lap("store")
@@ -256,3 +263,4 @@ class LastCall:
     pes: int = 0
     devices: list[int] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+    trace: Trace | None = None

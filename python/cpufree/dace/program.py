@@ -14,7 +14,6 @@ from cpufree.compiler.decorated import (
     GpusLike,
     Program,
     Progress,
-    options_of_run,
 )
 from cpufree.compiler.ir import Program as Representation
 from cpufree.compiler.kept_runners import KeptRunners
@@ -22,6 +21,7 @@ from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
 from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
+from cpufree.compiler.run_options import Traced, options_of_run
 from cpufree.compiler.runner import LastCall, Runner
 from cpufree.compiler.show import show
 from cpufree.dace import checked, closure
@@ -38,6 +38,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.log import log_choices
+from cpufree.trace.asked import TraceGiven
 
 ArgumentsOfRank = Callable[[int, int], Mapping[str, Any]]
 _MOST_RANKS_RUNS = 8
@@ -208,6 +209,7 @@ class DaceProgram(Program):
         gpus: GpusLike = "auto",
         wait_limit: float | None = None,
         progress: Progress = None,
+        trace: TraceGiven = None,
     ) -> list[Any]:
         """Run a distributed program: each rank on a PE, its messages put by the kernels.
 
@@ -228,6 +230,8 @@ class DaceProgram(Program):
             Seconds that a rank may wait for another one.
         progress : callable or True, optional
             As of a program's call.
+        trace : True or file name, optional
+            As of a program's call.
 
         Returns
         -------
@@ -243,6 +247,7 @@ class DaceProgram(Program):
         """
         laps, env = Laps(), Env.read()
         seconds, watch = options_of_run(wait_limit, progress, env)
+        how = Traced.of(trace)
         checked.say_what_is_not(self.name)
         given = self._of_ranks(arguments_of_rank, ranks)
         lowered = self._lowered_ranks(given)
@@ -250,12 +255,12 @@ class DaceProgram(Program):
         laps.lap("lower")
         where = place_ranks(engine, gpus, given, env)
         log_choices(self.name, where.why, where.warnings)
-        key = (routes.to_json(lowered.ranks), tuple(where.own_devices))
-        make = partial(_runner_of_ranks, lowered.ranks, where.own_devices)
+        key = (routes.to_json(lowered.ranks), tuple(where.own_devices), how.asked)
+        make = partial(_runner_of_ranks, lowered.ranks, where.own_devices, how.asked)
         with self._ranks.taken(key, make) as runner:
             laps.lap("build")
             values = lowered.data, lowered.scalars
-            ran = self._watched(runner, given, values, seconds, watch, laps)
+            ran = self._watched(runner, given, values, seconds, watch, laps, how)
         return [
             a.returned(lowered.result, arrays, scalars)
             for a, arrays, scalars in zip(given, ran.arrays, ran.scalars, strict=bool(ran.arrays))
@@ -284,9 +289,11 @@ class DaceProgram(Program):
         return lowered_ranks(walks, self.name, shared)
 
 
-def _runner_of_ranks(ranks: routes.Ranks, devices: list[int]) -> Runner:
+def _runner_of_ranks(ranks: routes.Ranks, devices: list[int], traced: bool) -> Runner:
     """Return what runs ranks on these GPUs; on the CPU engine where there is none."""
-    return gpu_runner_of_ranks(ranks, devices) if devices else cpu_runner_of_ranks(ranks)
+    if devices:
+        return gpu_runner_of_ranks(ranks, devices, traced=traced)
+    return cpu_runner_of_ranks(ranks, traced)
 
 
 def _no_function(*_: Any) -> None:

@@ -16,7 +16,7 @@ from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
-from cpufree.errors import OutOfMemoryError, UnsupportedError, WaitTimeoutError
+from cpufree.errors import OutOfMemoryError, UnsupportedError
 from cpufree.extension import says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_digits
@@ -33,6 +33,7 @@ from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
 from cpufree.text import counted
 from cpufree.trace import asked
 from cpufree.trace.asked import TraceGiven
+from cpufree.trace.explained import explained
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,8 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
     options = {**call.options, "method": method, **(asked.OPTIONS if call.trace else {})}
     rank = 0 if matrix.team is None else matrix.team.rank
-    with watch.bar(rank, partial(new_bar, vectors, options)), watch:
-        try:
-            outcome = run(matrix, layout, vectors, options, call)
-        except WaitTimeoutError as error:
-            if call.trace:
-                explain(error)
-            raise
+    with watch.bar(rank, partial(new_bar, vectors, options)), watch, explained():
+        outcome = run(matrix, layout, vectors, options, call)
     if watch.error is not None:
         raise watch.error
     timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
@@ -108,13 +104,6 @@ def trace_of(trace: TraceGiven, columns: int) -> TraceGiven:
     if trace and columns > 1:
         raise UnsupportedError("a trace is of one right-hand side: give b with one column")
     return asked.checked(trace)
-
-
-def explain(error: WaitTimeoutError) -> None:
-    """Add what the trace tells of a hang to the message of an error."""
-    from cpufree.trace.hang import diagnose_error  # for those who want traces
-
-    error.args = (f"{error}\n{diagnose_error(error).text}", *error.args[1:])
 
 
 def with_trace(

@@ -43,6 +43,7 @@ from cpufree.stencil.work import GridWork
 from cpufree.text import counted
 from cpufree.trace import asked as asked_trace
 from cpufree.trace.asked import TraceGiven
+from cpufree.trace.explained import explained
 from cpufree.trace.records import Trace
 
 
@@ -175,7 +176,7 @@ def jacobi(
         options |= asked_trace.OPTIONS if asked_trace.checked(trace) else {}
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         bar = partial(ProgressBar, "  iterating", of_iterations(options["iterations"]))
-        with watch.bar(0 if team is None else team.rank, bar), watch:
+        with watch.bar(0 if team is None else team.rank, bar), watch, explained():
             outcome, room = _run(team, start, term, periodic, options, watch)
         if watch.error is not None:
             raise watch.error

@@ -10,6 +10,8 @@ from cpufree.errors import InvalidInputError
 TraceGiven: TypeAlias = bool | str | os.PathLike[str] | None
 OPTIONS = {"study": "trace"}
 """Of the compiled core, for a call that is traced."""
+EVENTS = 1 << 15
+"""That a ring of a program's block holds; solvers and stencils have the same."""
 ONE_CLOCK = ("cpu_threads", "cpu_processes")
 """Engines whose PEs all read the clock of one host."""
 SUFFIXES = (".pftrace", ".json", ".csv")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cpufree.trace.timeline import Timeline
+from cpufree.trace.timeline import Timeline, track_name
 
 
 def to_chrome(line: Timeline, own: bytes = b"") -> bytes:
@@ -26,7 +26,7 @@ def _events(line: Timeline) -> Iterator[str]:
     if line.host:
         yield _meta("process_name", trace.pes, 0, "host")
     for number, (pe, block, thread, *_) in enumerate(trace.tracks.tolist()):
-        name = f"block {block}" + (f", thread {thread}" if thread else "")
+        name = track_name(trace, block, thread)
         yield _meta("thread_name", pe, number + 1, name)
         yield _meta("thread_sort_index", pe, number + 1, block * 64 + thread)
     for name, begin, end in line.host:

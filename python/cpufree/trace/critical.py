@@ -26,7 +26,7 @@ class Path:
     """What a critical path is made of."""
 
     seconds: dict[str, float]
-    """By phase of the blocks that it runs through; TRANSFER: along messages."""
+    """By section or phase of the blocks that it runs through; TRANSFER: along messages."""
     hops: int
     """Messages."""
 
@@ -91,19 +91,39 @@ def _by_track(
 
 
 def _marks(line: Timeline) -> list[tuple[list[int], list[str]]]:
-    """Return where phases end, and which, by track."""
-    found: list[tuple[list[int], list[str]]] = [([], []) for _ in line.trace.tracks]
+    """Return where sections and phases end, and which, by track: sections, where there are some."""
     slices = line.slices
-    phase = {line.names.numbers[name]: name for name in PHASES if name in line.names.numbers}
-    mine = np.flatnonzero(np.isin(slices.name, [*phase]))
-    mine = mine[np.argsort(slices.end[mine], kind="stable")]
-    for track, end, name in zip(
-        slices.track[mine].tolist(), slices.end[mine].tolist(), slices.name[mine].tolist(),
-        strict=True,
-    ):  # fmt: skip
-        found[track][0].append(end)
-        found[track][1].append(phase[name])
+    numbers = line.names.numbers
+    names = [numbers[name] for name in PHASES if name in numbers]
+    phases = np.flatnonzero(np.isin(slices.name, names))
+    phases = phases[np.lexsort((slices.end[phases], slices.track[phases]))]
+    sections = np.flatnonzero(slices.section)
+    sections = sections[np.lexsort((slices.begin[sections], slices.track[sections]))]
+    found = []
+    for track in range(len(line.trace.tracks)):
+        of_phases, of_sections = (
+            these[slice(*np.searchsorted(slices.track[these], [track, track + 1]))]
+            for these in (phases, sections)
+        )
+        ends, cut = _cut(line, of_phases, of_sections)
+        found.append((ends.tolist(), [line.names.texts[k] if k >= 0 else OTHER for k in cut]))
     return found
+
+
+def _cut(line: Timeline, phases: Integers, sections: Integers) -> tuple[Integers, list[int]]:
+    """Return the ends of parts of a track that are of one section or phase, and their names."""
+    slices = line.slices
+    begins, stops = slices.begin[sections], slices.end[sections]
+    ends = np.unique(np.concatenate([slices.end[phases], begins, stops]))
+    name = np.full(len(ends), -1, np.int64)
+    phase = np.searchsorted(slices.end[phases], ends)
+    known = phase < len(phases)
+    name[known] = slices.name[phases[phase[known]]]
+    section = np.searchsorted(begins, ends, side="left") - 1  # the last one that began before
+    inside = section >= 0
+    inside[inside] &= ends[inside] <= stops[section[inside]]
+    name[inside] = slices.name[sections[section[inside]]]
+    return ends, name.tolist()
 
 
 def _spend(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cpufree.trace.protobuf import Rows, number, piece
 from cpufree.trace.records import Integers
-from cpufree.trace.timeline import Timeline
+from cpufree.trace.timeline import Timeline, track_name
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 OWN_FIELD = 7_003
@@ -75,7 +75,7 @@ def _tracks(line: Timeline) -> bytes:
             counter = piece(8, number(3, unit))
             found.append(_descriptor(uuid, name, kind, pe_uuid(pe), counter))
     for uuid, (pe, block, thread, *_) in zip(track_uuid(line), trace.tracks, strict=True):
-        name = f"block {block}" + (f", thread {thread}" if thread else "")
+        name = track_name(trace, block, thread)
         rank = 10 + int(block) * 64 + int(thread)
         found.append(_descriptor(int(uuid), name, rank, pe_uuid(int(pe))))
     return b"".join(found)

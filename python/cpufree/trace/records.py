@@ -31,7 +31,7 @@ class Kind(IntEnum):
     FOUND = 7
     GAVE_UP = 8
     REDUCE = 9
-    LEVEL = 10
+    SECTION = 10
     ITERATION = 11
 
 

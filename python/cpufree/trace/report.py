@@ -43,6 +43,7 @@ class Report:
     messages: npt.NDArray[np.int64]
     """Signals and packets of payload from each PE to each other one, as far as rings hold them."""
     phases: dict[str, float]
+    """And sections: levels of multigrid, which have phases themselves, and lines of programs."""
     late_sender: dict[str, float]
     """Of waits, by channel: until the message was sent."""
     transfer: dict[str, float]
@@ -102,13 +103,15 @@ def _messages(trace: Trace) -> Integers:
 
 
 def _phases(line: Timeline) -> dict[str, float]:
-    slices, found = line.slices, {}
-    for name in PHASES:
-        number = line.names.numbers.get(name)
-        if number is not None:
-            mine = slices.name == number
-            found[name] = 1e-9 * float((slices.end - slices.begin)[mine].sum())
-    return found
+    slices = line.slices
+    sections = [line.names.texts[k] for k in np.unique(slices.name[slices.section])]
+    spent = np.bincount(
+        slices.name, weights=slices.end - slices.begin, minlength=len(line.names.texts)
+    )
+    numbers = line.names.numbers
+    return {
+        name: 1e-9 * float(spent[numbers[name]]) for name in (*PHASES, *sections) if name in numbers
+    }
 
 
 def channels_of(trace: Trace, waits: Integers) -> Integers:

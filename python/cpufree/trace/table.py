@@ -41,6 +41,6 @@ def _rest(kind: int, peer: int, upper: int, lower: int) -> str:
         return f"{peer},,{lower},,{channel}"
     if kind in (Kind.REDUCE, Kind.ITERATION):
         return f",,{lower},,"
-    if kind == Kind.LEVEL:
-        return f",,,,{'' if lower >> 31 else f'level {lower}'}"
+    if kind == Kind.SECTION:
+        return f",,,,{'' if lower >> 31 else lower}"
     return f"{peer},{upper},{lower},,"

@@ -18,8 +18,8 @@ CHANNELS = (
 """Names of the channels of cpufree/device/types.hpp."""
 PUTS = {Kind.SIGNAL: "signal", Kind.PACKET: "packets", Kind.PARTIAL: "partial sums"}
 
-KERNEL = "solve: kernel"
-"""The phase of the host in which the kernel runs."""
+KERNELS = ("solve: kernel", "program: run", "stencil: kernel")
+"""Phases of the host in which the kernel runs."""
 
 
 @dataclass
@@ -52,6 +52,8 @@ class Slices:
     """-1: none."""
     record: Integers
     """The last one that it is made of."""
+    section: np.ndarray
+    """Whether it is a level of multigrid, or a line of a program."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,13 @@ class Timeline:
 
     @cached_property
     def arrows(self) -> Messages:
-        """Which put ended which wait."""
-        ended = self.trace.kind[self.messages.seen] == Kind.WAIT_END
-        return Messages(self.messages.sent[ended], self.messages.seen[ended])
+        """Which put ended which wait; and which trigger a NIC took, which looks for all of them."""
+        sent, seen = self.messages.sent, self.messages.seen
+        kind = self.trace.kind
+        ended = (kind[seen] == Kind.WAIT_END) | (
+            (kind[seen] == Kind.FOUND) & (kind[sent] == Kind.PACKET)
+        )
+        return Messages(sent[ended], seen[ended])
 
     @cached_property
     def waits(self) -> Waits:
@@ -97,7 +103,7 @@ class Timeline:
     @cached_property
     def base(self) -> int:
         """When the kernel begins, in ns from the begin of the first phase of the host."""
-        return next((begin for name, begin, _ in self.host if name == KERNEL), 0)
+        return next((begin for name, begin, _ in self.host if name in KERNELS), 0)
 
     @cached_property
     def names(self) -> Names:
@@ -107,9 +113,11 @@ class Timeline:
     @cached_property
     def slices(self) -> Slices:
         """All slices, in no order."""
-        parts = [self._phases(), self._waits(), self._reductions(), self._levels()]
-        fields = [np.concatenate([part[k] for part in parts]) for k in range(6)]
-        return Slices(*fields)
+        parts = [self._phases(), self._waits(), self._reductions(), self._sections()]
+        of = ("track", "begin", "end", "name", "epoch", "record")
+        fields = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(of)}
+        section = np.repeat([False, False, False, True], [len(part[0]) for part in parts])
+        return Slices(**fields, section=section)
 
     @cached_property
     def puts(self) -> Integers:
@@ -186,15 +194,23 @@ class Timeline:
         none = np.full(len(pair), -1, np.int64)
         return trace.track[begin], trace.time[begin], trace.time[end], name, none, end
 
-    def _levels(self) -> tuple[Integers, ...]:
-        """From where a level of multigrid begins to where the next one does."""
+    def _sections(self) -> tuple[Integers, ...]:
+        """Levels of multigrid and lines of programs, each up to where the next one begins.
+
+        The last one of a ring ends with it.
+        """
         trace = self.trace
-        told = trace.select(Kind.LEVEL)
-        level = trace.words[told, 1].astype(np.int32).astype(np.int64)
-        begins = np.flatnonzero((level[:-1] >= 0) & (np.diff(trace.track[told]) == 0))
-        begin, end = told[begins], told[begins + 1] if len(begins) else told[begins]
-        texts = [f"level {number}" for number in range(int(level.max(initial=0)) + 1)]
-        name = self.named(texts, level[begins])
+        told = trace.select(Kind.SECTION)
+        number = trace.words[told, 1].astype(np.int32).astype(np.int64)
+        last = np.searchsorted(trace.track, np.arange(len(trace.tracks)), side="right") - 1
+        follows = np.append(np.diff(trace.track[told]) == 0, False)[: len(told)]
+        ends = np.where(follows, np.append(told[1:], 0)[: len(told)], last[trace.track[told]])
+        begins = np.flatnonzero(number >= 0)
+        begin, end = told[begins], ends[begins]
+        known = trace.facts.get("sections", {})
+        numbers, choice = np.unique(number[begins], return_inverse=True)
+        texts = [known.get(str(n), f"level {n}") for n in numbers.tolist()]
+        name = self.named(texts, choice)
         none = np.full(len(begins), -1, np.int64)
         return trace.track[begin], trace.time[begin], trace.time[end], name, none, end
 
@@ -232,3 +248,10 @@ def running(time: Integers, pe: Integers, change: Integers) -> tuple[Integers, I
     time, pe, change = time[order], pe[order], change[order]
     value = np.cumsum(change)  # each PE ends with 0
     return time, pe, value
+
+
+def track_name(trace: Trace, block: int, thread: int) -> str:
+    """Return what a ring is of: a block, another thread of it, or the NIC behind the last block."""
+    if trace.facts.get("nics") and block == trace.facts["blocks"]:
+        return "NIC"
+    return f"block {block}" + (f", thread {thread}" if thread else "")

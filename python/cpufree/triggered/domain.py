@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.errors import CpufreeWarning, InvalidInputError, WaitTimeoutError
+from cpufree.errors import (
+    CpufreeWarning,
+    InvalidInputError,
+    UnsupportedError,
+    WaitTimeoutError,
+)
+from cpufree.trace import asked
+from cpufree.trace.asked import TraceGiven
+from cpufree.trace.records import Trace
 from cpufree.triggered.buffer import Buffer, Place, as_place
 from cpufree.triggered.extension import (
     BACK_ENDS,
@@ -75,6 +83,10 @@ class Domain:
         Seconds after which a wait is given up.
     times : bool, default False
         Whether to record when operations fire (`firings`).
+    trace : True or file name, optional
+        Record what blocks and NICs do, of all runs, on CPU threads: `trace` has it once the domain
+        is closed, and the file, .pftrace, .json or .csv (docs/trace.md). NICs of libfabric write
+        nothing; what they send is not known then.
 
     Raises
     ------
@@ -114,6 +126,7 @@ class Domain:
         memory: int = 1 << 20,
         wait_limit: float = 60.0,
         times: bool = False,
+        trace: TraceGiven = None,
     ) -> None:
         if not 0.0 < wait_limit <= 1e6:
             raise InvalidInputError(f"wait_limit is {wait_limit}; it is 0 to 1000000 seconds")
@@ -121,6 +134,7 @@ class Domain:
             raise InvalidInputError(f"memory is {memory} bytes; it must not be negative")
         self.pes = pes
         self.blocks = blocks
+        self._operations = operations
         sizes = {
             "pes": pes,
             "blocks": blocks,
@@ -131,11 +145,17 @@ class Domain:
         }
         self._ended = False
         self._core: Any
+        self._asked = asked.checked(trace)
+        self.trace: Trace | None = None
+        self.back_end = back_end or (BACK_ENDS if gpus is None else GPU_BACK_ENDS)[0]
         if gpus is None:
-            name, self._structs = back_end or BACK_ENDS[0], load_extension()
-            self._core = self._structs.Domain(sizes, name, wait_limit, times)
+            name, self._structs = self.back_end, load_extension()
+            events = asked.EVENTS if self._asked else 0
+            self._core = self._structs.Domain(sizes, name, wait_limit, times, events)
+        elif self._asked:
+            raise UnsupportedError("domains are traced on CPU threads: leave out gpus, or trace")
         else:
-            name, self._structs = back_end or GPU_BACK_ENDS[0], load_gpu_extension()
+            name, self._structs = self.back_end, load_gpu_extension()
             places = [int(gpu) for gpu in gpus]
             self._core = self._structs.Domain(sizes, name, wait_limit, times, places)
 
@@ -293,8 +313,25 @@ class Domain:
 
     def close(self) -> Report:
         """End the NICs; what has not fired never will, and is in the report."""
+        report = report_of(self._core.close())
+        if self._asked and not self._ended:
+            self.trace = self._traced()
         self._ended = True
-        return report_of(self._core.close())
+        return report
+
+    def _traced(self) -> Trace:
+        from cpufree.trace.finished import finished  # for those who want traces
+
+        facts = {
+            "what": "triggered operations",
+            "engine": "cpu_threads",
+            "pes": self.pes,
+            "blocks": self.blocks,
+            "back_end": self.back_end,
+            "nics": True,
+            "sections": {str(tag): f"fires operation {tag}" for tag in range(self._operations)},
+        }
+        return finished(self._core.trace(), facts, self._asked, True)
 
     def __enter__(self) -> Domain:
         return self

@@ -88,3 +88,46 @@ def test_levels_of_multigrid_are_phases() -> None:
     line = Timeline(trace)
     _ = line.slices
     assert "level 1" in line.names.texts
+
+
+SHAPES = [(512, 512), (96, 64, 64), (6000, 6000)]  # in registers, of planes too; in memory
+
+
+@on_all_counts
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_stencil_is_traced_and_keeps_its_bits(pes: int, shape: tuple[int, ...]) -> None:
+    u0 = np.random.default_rng(0).standard_normal(shape)
+    how: Any = {"engine": "cuda_p2p", "gpus": NUMBERS[:pes]}
+    plain = cpufree.stencil.jacobi(u0, 20, **how)
+    found = cpufree.stencil.jacobi(u0, 20, trace=True, **how)
+    assert np.array_equal(found.u, plain.u)
+    assert found.trace is not None
+    assert found.trace.facts["early"] == 0
+    line = Timeline(found.trace)
+    assert len(line.messages.seen) > 0
+    assert (found.trace.bytes.sum() > 0) == (pes > 1)
+
+
+@cpufree.program
+def smooth(u, v, turns):  # type: ignore[no-untyped-def]
+    for _ in range(turns):
+        v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+        u, v = v, u
+    return np.max(u)
+
+
+@on_all_counts
+@pytest.mark.parametrize("size", [256, 3000])
+def test_a_program_is_traced_and_keeps_its_bits(pes: int, size: int) -> None:
+    u = np.random.default_rng(0).standard_normal((size, size))
+    how: Any = {"engine": "cuda_p2p", "gpus": NUMBERS[:pes]}
+    plain, found = u.copy(), u.copy()
+    one = smooth.run((plain, plain.copy(), 50), **how)
+    other = smooth.run((found, found.copy(), 50), trace=True, **how)
+    assert one == other
+    assert np.array_equal(plain, found)
+    trace = smooth.trace
+    assert trace is not None and trace.facts["early"] == 0
+    slices = Timeline(trace).slices
+    assert slices.section.any()
+    assert (trace.bytes.sum() > 0) == (pes > 1)

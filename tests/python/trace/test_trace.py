@@ -15,7 +15,7 @@ from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.trace import protobuf
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
-from cpufree.trace.timeline import KERNEL, Timeline
+from cpufree.trace.timeline import KERNELS, Timeline
 
 MATRICES = {
     "poisson1d": lambda: cpufree.generate.generate("poisson1d", n=200),
@@ -185,7 +185,7 @@ def test_the_set_up_comes_before_the_kernel(trace: Trace) -> None:
     line = Timeline(trace)
     names = [name for name, *_ in line.host]
     assert names.index("solve: kernel") > 0
-    assert line.base == sum(end - begin for _, begin, end in line.host[: names.index(KERNEL)])
+    assert line.base == sum(end - begin for _, begin, end in line.host[: names.index(KERNELS[0])])
     assert line.base > 0
 
 

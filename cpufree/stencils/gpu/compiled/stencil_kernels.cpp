@@ -41,5 +41,7 @@ CPUFREE_COMPILED_STENCILS(Study::no_compute, float)
 CPUFREE_COMPILED_STENCILS(Study::no_compute, double)
 CPUFREE_COMPILED_STENCILS(Study::no_comm, float)
 CPUFREE_COMPILED_STENCILS(Study::no_comm, double)
+CPUFREE_COMPILED_STENCILS(Study::trace, float)
+CPUFREE_COMPILED_STENCILS(Study::trace, double)
 
 }  // namespace cpufree

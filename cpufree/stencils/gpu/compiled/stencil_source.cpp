@@ -18,12 +18,14 @@ std::string body_of(const char* name, int first, int second = 0) {
 // arguments but for the source term, such as "register_kernel<2, 4".
 std::string source_of(const char* header, const std::string& body, int threads,
                       const StencilKernel& wanted, Study study, std::size_t value_bytes) {
-  if (study != Study::none && wanted.source) return "";
+  const bool traced = study == Study::trace;
+  if (study != Study::none && !traced && wanted.source) return "";
   const std::string type = value_bytes == 4 ? type_name<float>() : type_name<double>();
-  return port_kernel(include_line(std::string("stencils/") + header), threads,
-                     "JacobiArgs<" + type + ">", "Port",
-                     "run_as<" + std::string(name_of(study)) + ">(port, [&](auto& p) { " + body +
-                         ", " + (wanted.source ? "true" : "false") + ">(p, args); });");
+  const std::string headers = include_line(std::string("stencils/") + header) +
+                              (traced ? include_line("trace/traced.hpp") : "");
+  return port_kernel(headers, threads, "JacobiArgs<" + type + ">", "Port",
+                     call_of(study) + ", [&](auto& p) { " + body + ", " +
+                         (wanted.source ? "true" : "false") + ">(p, args); });");
 }
 
 }  // namespace

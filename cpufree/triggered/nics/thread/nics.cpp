@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/trace/traced.hpp"
 #include "cpufree/triggered/device/trigger_nic.hpp"
 #include "cpufree/triggered/nics/host_port.hpp"
 
@@ -51,9 +52,13 @@ class ThreadNics::Unit {
         queued_(static_cast<std::size_t>(sizes_.pes)),
         table_({entries_.data(), over_.data()}, {sizes_.operations, config.early, config.live}),
         mover_{config.times ? &firings_ : nullptr, 0},
-        nic_(nic_port_, board_, table_, {rings_.data(), queued_.data()}, mover_),
         posts_(host_port_, board_) {
-    thread_ = std::thread([this] { run(); });
+    const TraceRing* const trace =
+        config.traces.empty() ? nullptr : config.traces[static_cast<std::size_t>(pe)];
+    thread_ = std::thread([this, trace] {
+      if (trace == nullptr) return run(nic_port_);
+      run_traced(nic_port_, trace, [this](auto& port) { run(port); });
+    });
   }
   ~Unit() { end(); }
   Unit(const Unit&) = delete;
@@ -76,17 +81,19 @@ class ThreadNics::Unit {
  private:
   // Ends after a look that began after `ending_` was set, and found nothing: then all that had been
   // sent before has been taken, or has no room.
-  void run() {
-    auto wait = nic_port_.start_wait();
+  template <class P>
+  void run(P& port) {
+    TriggerNic<P, CopyMover> nic(port, board_, table_, {rings_.data(), queued_.data()}, mover_);
+    auto wait = port.start_wait();
     while (true) {
       const bool last = ending_.load(std::memory_order_acquire);
-      if (nic_.progress()) {
-        wait = nic_port_.start_wait();
+      if (nic.progress()) {
+        wait = port.start_wait();
         continue;
       }
       if (last) return;
       // The NIC itself never times out; the waits of its clients are bounded.
-      if (!nic_port_.keep_waiting(wait)) wait.start = {};
+      if (!port.keep_waiting(wait)) wait.start = {};
     }
   }
 
@@ -101,7 +108,6 @@ class ThreadNics::Unit {
   TriggerTable table_;
   std::vector<Firing> firings_;
   CopyMover mover_;
-  TriggerNic<HostPort, CopyMover> nic_;
   TriggerPosts<HostPort> posts_;
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -28,12 +28,14 @@ _VALUE = 16  # bytes, the most that a value to be reduced has
 _ON_GPU = """
 extern "C" __global__ void __launch_bounds__({threads}, {resident})
 run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared shared,
-           const __grid_constant__ cpufree::programs::GridArgs<{scalars}> args) {{
+           const __grid_constant__ cpufree::programs::{args}<{scalars}> args) {{
   extern __shared__ double2 fast[];
   cpufree::gpu_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
-  run(port, args, shared.heaps[shared.pe]);
+  {call}
 }}
 """
+_CALL = "run(port, args, shared.heaps[shared.pe]);"
+_TRACED = f"cpufree::run_traced(port, args.traces, [&](auto& port) {{ {_CALL} }});"
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,17 @@ class GridText:
     on_chip: BlockPlan | StreamPlan | None = None
     """How blocks divide a PE's points, where values stay on chip."""
 
-    def on_gpu(self) -> str:
+    def on_gpu(self, traced: bool = False) -> str:
         """Return the text for the compiler of kernels of GPUs."""
         head = '#include "cpufree/engines/gpu_p2p/port.cuh"\n'
-        entry = _ON_GPU.format(threads=self.threads, resident=self.resident, scalars=self.scalars)
-        return head + self.text + entry
+        head += '#include "cpufree/trace/traced.hpp"\n' if traced else ""
+        sizes = {"threads": self.threads, "resident": self.resident, "scalars": self.scalars}
+        kind = (
+            {"args": "TracedArgs", "call": _TRACED}
+            if traced
+            else {"args": "GridArgs", "call": _CALL}
+        )
+        return head + self.text + _ON_GPU.format(**sizes, **kind)
 
 
 def emit_grid(

@@ -125,7 +125,7 @@ class KernelText:
 
     def _statement(self, s: ir.Statement) -> list[str]:
         if isinstance(s, ir.Group):
-            return self._group(s)
+            return [f"rt.section({s.stages[0].work.line});", *self._group(s)]
         if isinstance(s, ir.Assign | ir.Reduce):
             return self._everywhere(s)
         if isinstance(s, ir.Put | ir.Wait):

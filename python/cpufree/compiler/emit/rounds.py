@@ -88,6 +88,7 @@ class _MemoryRounds(Tiles):
             f"  const int turns = left < {most} ? static_cast<int>(left) : {most};",
             f"  [[maybe_unused]] const bool is_last = left <= {most};",
             "  if (!rt.turn(true, true, turns) || !rt.barrier(true)) return false;",
+            f"  rt.section({s.line});",
             *(f"  {line}" for line in self._tiles(rounds)),
             *(f"  {line}" for line in (*self._ids(rounds), *swaps)),
             "  in_second = !in_second;",

@@ -99,6 +99,7 @@ class _Streams(Grid):
             f"  const int turns = left < {most} ? 1 : {most};",
             "  [[maybe_unused]] const bool is_last = left == turns;",
             "  if (!rt.turn(true, true, turns) || !rt.barrier(true)) return false;",
+            f"  rt.section({loop.line});",
             *(f"  {line}" for line in call.split("\n")),
             *(f"  {line}" for line in (*self._ids(), *swaps)),
             "  in_second = !in_second;",

@@ -31,14 +31,15 @@ def rows_passes(ranks: Ranks) -> list[ir.Program]:
     return with_same_fields(made)
 
 
-def cpu_runner_of_ranks(ranks: Ranks) -> Runner:
+def cpu_runner_of_ranks(ranks: Ranks, traced: bool = False) -> Runner:
     """Return what runs ranks on the CPU engine; the kernel is compiled if it has not been yet."""
     programs = rows_passes(ranks)
     ranks = replace(ranks, variants=tuple(programs))
     text = emit_rows(ranks, programs)
-    built = build(text.text)
+    built = build(text.text, traced)
     layout = RankLayout(ranks, text.variant_of)
-    return Runner(layout, Threads(layout, built.address, _numbers(layout, text)), ranks.returned)
+    threads = Threads(layout, built.address, _numbers(layout, text), traced)
+    return Runner(layout, threads, ranks.returned)
 
 
 def _numbers(layout: RankLayout, text: RowsText) -> npt.NDArray[np.int64]:

@@ -50,7 +50,11 @@ def kernel_of_ranks(
 
 
 def gpu_runner_of_ranks(
-    ranks: Ranks, devices: Sequence[int], roles: bool = True, puts: str = "auto"
+    ranks: Ranks,
+    devices: Sequence[int],
+    roles: bool = True,
+    puts: str = "auto",
+    traced: bool = False,
 ) -> Runner:
     """Return what runs ranks on GPUs, one for each, where several may be the same.
 
@@ -60,7 +64,7 @@ def gpu_runner_of_ranks(
         As gpu_run.Gpus.
     """
     kernel = kernel_of_ranks(ranks, multiprocessors_of_rank(devices), roles, puts)
-    return gpu_runner(kernel, devices, ranks.returned)
+    return gpu_runner(kernel, devices, ranks.returned, traced)
 
 
 def multiprocessors_of_rank(devices: Sequence[int]) -> int:

@@ -185,7 +185,7 @@ class _Variant(Grid):
         outside = sum(self._work(g) for g in d.rims)
         work = f"{outside}, {self._work(d.inside)}, {slices}"
         put = start[0].replace(");", ", roles.boundary);")
-        rims = [line for g in d.rims for line in self._group(g)]
+        rims = [line for g in d.rims for line in self._statement(g)]
         return [
             "{",
             f"  const Roles roles = divide_roles(port.blocks(), {work});",
@@ -193,7 +193,7 @@ class _Variant(Grid):
             f"  {put}",
             "  if (roles.inside(block)) {",
             "    port.only(roles.first_inside(), roles.count_inside());",
-            *(f"    {line}" for line in self._group(d.inside)),
+            *(f"    {line}" for line in self._statement(d.inside)),
             "    port.only(0, 0);",
             "  }",
             "  if (roles.at_boundary(block)) {",
