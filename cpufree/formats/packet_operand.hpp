@@ -29,11 +29,11 @@ struct PacketOperand {
   // out[k] = the operand's entry columns[k]. All are looked at together.
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    if (look(columns, out) || gone) return;
     auto wait = port.start_wait();
-    while (port.keep_waiting(wait))
-      if (look(columns, out)) return;
+    const auto look_again = [&](bool) { return look(columns, out); };
+    if (look_until(look_again, [&] { return !gone && port.keep_waiting(wait); }) || gone) return;
     gone = true;
+    CPUFREE_ONE_COPY
     for (const std::int32_t column : columns) {
       if (column < limit) continue;
       const Packet packet = port.get_packet(halo + (column - limit));
