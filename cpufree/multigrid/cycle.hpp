@@ -131,8 +131,16 @@ class OnLevel {
   CPUFREE_KERNEL_FN typename Ctx::State state() const {
     return {cycle_ * kCycleExchanges + exchanges_, 0, 0, static_cast<unsigned>(exchanges_), false};
   }
+  // Those that a level has (CycleLevel): what a kernel would ask of the others takes longer to
+  // compile than a step.
   CPUFREE_KERNEL_FN static V vectors_of(P& port, const CycleLevel<F>& level) {
-    return block_vectors(level.args, level.args.shares[port.block()], nullptr);
+    const auto& all = level.args.vectors;
+    const std::int64_t first = level.args.shares[port.block()].first_private;
+    V mine;
+    mine.r = {all.r + first};
+    mine.x = {all.x + first};
+    for (int k = 0; k < 2; ++k) mine.scratch[k].data = all.scratch[k];
+    return mine;
   }
 
   CPUFREE_KERNEL_FN bool begin(CycleStep step) {
@@ -224,6 +232,7 @@ class OnLevel {
 template <class T>
 struct Multigrid {
   static constexpr bool pointwise = false;
+  static constexpr bool takes_long = true;
   Private<const T> scale;
   Private<const float> x;  // of level 0
   // S r is divided by it, and so fits into single precision whatever the units of A and b.
@@ -240,18 +249,18 @@ struct Multigrid {
     using P = typename Ctx::PortType;
     static_assert(!RemotePort<P>, "cycles are for PEs of one node");
     const Private<const T> s{c.args.cycle->scale + c.share().first_private};
-    typename Ctx::Sums sums[1];
+    RareSums<Ctx> sums;
     c.rows([&](Row i, int lane) {
       const double value = static_cast<double>(s[i]) * static_cast<double>(c.vectors.b[i]);
-      sums[0][lane] += value * value;
+      sums.partial[0][lane] += value * value;
     });
-    double total[1];
-    if (!c.sum(sums, total)) return false;
+    if (!sum_apart(c, sums)) return false;
+    const double square = sums.total[0];
     OnLevel first(c.port(), c.args.cycle->levels[0], 0, 0);
     c.each_column([&](int) {
       scale = s;
       x = {first.x().data};
-      if (total[0] > 0.0 && is_finite(total[0])) unit = std::sqrt(total[0]);
+      if (square > 0.0 && is_finite(square)) unit = std::sqrt(square);
     });
     return true;
   }
