@@ -362,6 +362,9 @@ def ship_kernels(architecture: str, folder: str) -> int:
 def kernels_compiling() -> int:
     """Return how many kernels for GPUs are compiled right now."""
 
+def kernel_seconds() -> float:
+    """Return the seconds in which some thread has waited for a compiler of kernels until now."""
+
 def kernels_compiled() -> bool:
     """Return whether GPU kernels are compiled when they are first used; else they are built in."""
 
