@@ -1,8 +1,9 @@
 """How long NVRTC takes for kernels of solvers, as they are compiled when they are first used.
 
 Needs NVRTC, no GPU. Seconds are the processor's, to which other work on the machine adds little.
-Texts are those of solvers/gpu/compiled/kernel_source.cpp, headers those of the source tree. "any":
-the kernel for matrices of all kinds, as it comes with a wheel.
+Texts are those of solvers/gpu/compiled/kernel_source.cpp, headers those of the source tree. "what
+occurs": single columns, values as they are; "several GPUs": the same with ghosts as packets. "any":
+the kernel for matrices of all kinds, as it comes with a wheel; no solve waits for it.
 """
 
 import sys
@@ -24,36 +25,44 @@ PRECONDITIONERS = {
     "none": "Identity", "jacobi": "Jacobi", "chebyshev": "Chebyshev", "fsai": "Factored",
     "amg": "Multigrid",
 }  # fmt: skip
-FORMATS = {
-    "what occurs": "SlicesOf<5>",  # single columns, values as they are
-    "on chip": "SlicesOnChipOf<16>",
-    "any": "AnySlices",
+FORMS = {  # port, format, right-hand sides
+    "what occurs": ("Port", "SlicesOf<5>", 1),
+    "runs": ("Port", "SlicesOf<6>", 1),
+    "few values": ("Port", "SlicesOf<9>", 1),
+    "small": ("Port", "SlicesOf<21>", 1),
+    "streamed": ("StreamingPort", "SlicesOf<5>", 1),
+    "streamed, several GPUs": ("StreamingPort", "SlicesOf<69>", 1),
+    "several GPUs": ("Port", "SlicesOf<69>", 1),
+    "on chip": ("Port", "SlicesOnChipOf<16>", 1),
+    "8 columns": ("Port", "SlicesOf<5>", 8),
+    "any": ("Port", "AnySlices", 1),
 }
 KERNELS = [
-    *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS),
-    ("cg", "jacobi", "what occurs"),
-    ("cg", "chebyshev", "what occurs"),
-    ("cg", "amg", "what occurs"),
-    ("pipecg", "jacobi", "what occurs"),
-    ("pipecg", "chebyshev", "what occurs"),
-    ("prcg", "jacobi", "on chip"),
-    ("prcg", "jacobi", "any"),
+    *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS if pc != "amg"),
+    *(("cg", pc, "what occurs") for pc in ("jacobi", "chebyshev", "amg")),
+    *(("pipecg", pc, "what occurs") for pc in ("jacobi", "chebyshev", "fsai")),
+    *(("prcg", "jacobi", form) for form in FORMS if form not in ("what occurs", "8 columns")),
+    ("cg", "amg", "several GPUs"),
+    ("pipecg", "chebyshev", "streamed, several GPUs"),
+    ("cg", "jacobi", "8 columns"),
 ]
 
 
 def text_of(method: str, preconditioner: str, form: str) -> str:
     """Return the text of a kernel in double precision."""
+    port, slices, columns = FORMS[form]
+    product = "warp_columns" if columns > 1 else "warp_slices"
     return f"""#include "cpufree/engines/gpu_p2p/port.cuh"
-#include "cpufree/formats/warp_slices.hpp"
+#include "cpufree/formats/{product}.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/multigrid/cycle.hpp"
 using namespace cpufree;
 extern "C" __global__ void __launch_bounds__(512, 1)
 run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,
-           const __grid_constant__ SolveArgs<WarpSlices<double>, 1> args) {{
+           const __grid_constant__ SolveArgs<WarpSlices<double>, {columns}> args) {{
   extern __shared__ double2 fast[];
-  gpu_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
-  solve_kernel<{METHODS[method]}, {PRECONDITIONERS[preconditioner]}<double>, {FORMATS[form]}>(
+  gpu_p2p::{port} port(shared, reinterpret_cast<std::byte*>(fast));
+  solve_kernel<{METHODS[method]}, {PRECONDITIONERS[preconditioner]}<double>, {slices}>(
       port, args);
 }}
 """

@@ -237,7 +237,7 @@ def kernel_times() -> str:
     record, sizes = declared_lines(KERNEL_TIMES)[0], medians_of(KERNEL_TIMES, "bytes")
     rows: list[tuple[str, ...]] = []
     for case, of in medians_of(KERNEL_TIMES).items():
-        method, pc, form = case.split(", ")
+        method, pc, form = case.split(", ", 2)
         size = f"{int(sizes[case]['NVRTC']) >> 10} KB"
         rows.append((f"`{method}`, {pc}", form, f"{of['NVRTC']:.1f} s", size))
     head = ("method, preconditioner", "for", "NVRTC, one core", "machine code")

@@ -38,21 +38,43 @@ concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSit
   port.moves(0, std::uint64_t{});
 };
 
-// Waits until look() is true, after one that was not: it looks at `at`, in my memory, and sets
-// `seen`. Called by one thread. False: the bound is over, another PE gave up, or leaves(), which is
-// asked after looks in vain; leave the kernel.
+// Calls look(first) until it has found all, for as long as go_on() says. False: that was not so.
+// The first look is in the loop, too: a look at several packets is long, and compilers take a
+// kernel's time for each copy of it.
+template <class L, class G>
+CPUFREE_KERNEL_FN bool look_until(L&& look, G&& go_on) {
+  bool first = true;
+  CPUFREE_ONE_COPY
+  while (!look(first)) {
+    if (!go_on()) return false;
+    first = false;
+  }
+  return true;
+}
+
+// Waits until look() is true: it looks at `at`, in my memory, and sets `seen`. Called by one thread.
+// False: the bound is over, another PE gave up, or leaves(), which is asked after looks in vain;
+// leave the kernel.
 template <Port P, class L, class S>
 CPUFREE_KERNEL_FN bool wait_until(P& port, L&& look, [[maybe_unused]] const void* at,
                                   const WaitSite& site, Epoch want, const Epoch& seen, S&& leaves) {
-  if constexpr (TracingPort<P>) port.wait_begins(site, want);
-  auto wait = port.start_wait();
-  while (port.keep_waiting(wait)) {
-    if (look()) {
-      if constexpr (TracingPort<P>) port.wait_ends(at, site, seen);
-      return true;
+  const auto traced = [&]([[maybe_unused]] bool first) {
+    const bool here = look();
+    if constexpr (TracingPort<P>) {
+      if (first && here) port.finds(at, site, seen);
+      if (first && !here) port.wait_begins(site, want);
+      if (!first && here) port.wait_ends(at, site, seen);
     }
-    if (leaves()) return false;
-  }
+    return here;
+  };
+  auto wait = port.start_wait();
+  bool left = false;
+  const auto go_on = [&] {
+    left = leaves();
+    return !left && port.keep_waiting(wait);
+  };
+  if (look_until(traced, go_on)) return true;
+  if (left) return false;
   file_wait(port, wait, site, want, seen);
   return false;
 }
@@ -67,9 +89,7 @@ CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const Wa
     seen = port.get_flag(flag);
     return reached(seen, want);
   };
-  if (!look()) return wait_until(port, look, flag, site, want, seen, leaves);
-  if constexpr (TracingPort<P>) port.finds(flag, site, seen);
-  return true;
+  return wait_until(port, look, flag, site, want, seen, leaves);
 }
 template <Port P>
 CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const WaitSite& site) {
@@ -84,23 +104,17 @@ class PacketTrace {
   CPUFREE_KERNEL_FN PacketTrace(P& port, A& at, S& site, Epoch want, L&& lacks)
       : port_(port), at_(at), site_(site), want_(want), lacks_(lacks) {}
 
+  // After a look at N packets, which has found all or not; returns that.
   template <int N>
-  CPUFREE_KERNEL_FN void begin() {
-    look<N>();
-    if constexpr (TracingPort<P>)
-      if (last_ >= 0) port_.wait_begins(site_(last_), want_);
-  }
-  // After a look that has not found all.
-  template <int N>
-  CPUFREE_KERNEL_FN void look() {
-    if constexpr (TracingPort<P>)
-      for (int k = 0; k < N; ++k)
-        if (lacks_(k)) last_ = k;
-  }
-  CPUFREE_KERNEL_FN bool end() {
-    if constexpr (TracingPort<P>)
-      if (last_ >= 0) port_.wait_ends(at_(last_), site_(last_), want_);
-    return true;
+  CPUFREE_KERNEL_FN bool looked(bool first, bool all) {
+    if constexpr (TracingPort<P>) {
+      if (!all)
+        for (int k = 0; k < N; ++k)
+          if (lacks_(k)) last_ = k;
+      if (last_ >= 0 && all) port_.wait_ends(at_(last_), site_(last_), want_);
+      if (last_ >= 0 && first) port_.wait_begins(site_(last_), want_);
+    }
+    return all;
   }
 
  private:
@@ -116,24 +130,19 @@ class PacketTrace {
 template <int N, Port P, class A, class S, class J>
 CPUFREE_KERNEL_FN bool wait_packets_joined(P& port, A&& at, int count, Epoch want, S&& site,
                                            Packet (&out)[N], J&& join) {
-  const auto look = [&] {
+  PacketTrace traced(port, at, site, want,
+                     [&](int k) { return k < count && k < N && !arrived(out[k].tag, want); });
+  const auto look = [&](bool first) {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k)
       if (k < count) out[k] = port.get_packet(at(k));
     bool here = true;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) here = here && (k >= count || arrived(out[k].tag, want));
-    return here;
+    return traced.template looked<N>(first, join(here));
   };
-  if (join(look())) return true;
-  PacketTrace traced(port, at, site, want,
-                     [&](int k) { return k < count && k < N && !arrived(out[k].tag, want); });
-  traced.template begin<N>();
   auto wait = port.start_wait();
-  while (join(port.keep_waiting(wait))) {
-    if (join(look())) return traced.end();
-    traced.template look<N>();
-  }
+  if (look_until(look, [&] { return join(port.keep_waiting(wait)); })) return true;
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -166,23 +175,18 @@ CPUFREE_KERNEL_FN bool wait_packets_together(P& port, A&& at, int count, Epoch w
 template <int N, Port P, class A, class B, class S, class K>
 CPUFREE_KERNEL_FN bool wait_some_together(P& port, A&& at, B&& awaited, Epoch want, S&& site,
                                           K (&out)[N]) {
-  const auto look = [&] {
+  PacketTrace traced(port, at, site, want,
+                     [&](int k) { return awaited(k) && !arrived(out[k], want); });
+  const auto look = [&](bool first) {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) out[k] = port.get_packet(at(k));
     bool here = true;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) here = here && (!awaited(k) || arrived(out[k], want));
-    return port.warp_all(here);
+    return traced.template looked<N>(first, port.warp_all(here));
   };
-  if (look()) return true;
-  PacketTrace traced(port, at, site, want,
-                     [&](int k) { return awaited(k) && !arrived(out[k], want); });
-  traced.template begin<N>();
   auto wait = port.start_wait();
-  while (port.warp_all(port.keep_waiting(wait))) {
-    if (look()) return traced.end();
-    traced.template look<N>();
-  }
+  if (look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) return true;
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -197,21 +201,19 @@ template <Port P>
 CPUFREE_KERNEL_FN bool wait_flags_together(P& port, const Flag* flag, bool mine, Epoch want,
                                            const WaitSite& site) {
   Epoch seen = 0;
-  const auto look = [&] {
+  bool late = false;
+  const auto look = [&](bool first) {
     if (mine) seen = port.get_flag(flag);
-    return port.warp_all(!mine || reached(seen, want));
-  };
-  if (look()) return true;
-  const bool late = mine && !reached(seen, want);
-  if constexpr (TracingPort<P>)
-    if (late) port.wait_begins(site, want);
-  auto wait = port.start_wait();
-  while (port.warp_all(port.keep_waiting(wait)))
-    if (look()) {
-      if constexpr (TracingPort<P>)
-        if (late) port.wait_ends(flag, site, seen);
-      return true;
+    const bool all = port.warp_all(!mine || reached(seen, want));
+    if constexpr (TracingPort<P>) {
+      if (first) late = mine && !reached(seen, want);
+      if (late && first) port.wait_begins(site, want);
+      if (late && all) port.wait_ends(flag, site, seen);
     }
+    return all;
+  };
+  auto wait = port.start_wait();
+  if (look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) return true;
   if (mine && !reached(seen, want)) file_wait(port, wait, site, want, seen);
   return false;
 }

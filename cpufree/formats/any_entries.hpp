@@ -8,12 +8,13 @@
 
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
+#include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 
 namespace cpufree {
 
-// The entries of a lane. `numbers`: values are numbers in the dictionary.
-template <class T, class Dictionary = const T*>
+// The entries of a lane, of slices of `kKinds`. `numbers`: values are numbers in the dictionary.
+template <class T, SliceKinds kKinds, class Dictionary = const T*>
 struct AnyEntries {
   enum class Kind { plain, coded, runs };
   Kind kind;
@@ -66,14 +67,36 @@ struct AnyEntries {
   template <class F>
   CPUFREE_KERNEL_FN int as_they_are(const std::byte* at, F&& f) const {
     if (kind == Kind::plain) return f(PlainEntries<T>{at, lane});
-    if (kind == Kind::runs) return with_values<RunEntries>(at, f);
-    return with_values<CodedEntries>(at, f);
+    if constexpr (!has_kind(kKinds, kSingles)) {
+      return with_values<RunEntries>(at, f);
+    } else {
+      if constexpr (has_kind(kKinds, kRuns))
+        if (kind == Kind::runs) return with_values<RunEntries>(at, f);
+      return with_values<CodedEntries>(at, f);
+    }
   }
   template <template <class, class, class> class Entries, class F>
   CPUFREE_KERNEL_FN int with_values(const std::byte* at, F&& f) const {
-    if (!numbers) return f(Entries<T, WideColumns, PlainValues<T>>{at, lane, columns, {}});
-    return f(Entries<T, WideColumns, CodedValues<T, Dictionary>>{at, lane, columns, {dictionary}});
+    constexpr bool plain = has_kind(kKinds, kPlainValues), coded = has_kind(kKinds, kCodedValues);
+    if constexpr (plain)
+      if (!coded || !numbers)
+        return f(Entries<T, WideColumns, PlainValues<T>>{at, lane, columns, {}});
+    if constexpr (coded)
+      return f(
+          Entries<T, WideColumns, CodedValues<T, Dictionary>>{at, lane, columns, {dictionary}});
   }
 };
+
+template <class T, SliceKinds kKinds, class D>
+CPUFREE_KERNEL_FN AnyEntries<T, kKinds, D> any_entries(ColumnCode code,
+                                                       const std::int32_t (&base)[kWindows],
+                                                       bool numbers, const D& dictionary,
+                                                       int lane) {
+  using Kind = typename AnyEntries<T, kKinds, D>::Kind;
+  const Kind kind = code == ColumnCode::plain ? Kind::plain
+                    : in_runs(code)           ? Kind::runs
+                                              : Kind::coded;
+  return {kind, {windows_of(code, base), window_step(code)}, numbers, dictionary, lane};
+}
 
 }  // namespace cpufree

@@ -59,7 +59,7 @@ struct ColumnOperand {
 };
 
 // Calls f(row, lane, (A x)(row)) for all rows of a range and one column of x, as an AccurateSum.
-template <Port P, class M, class T, int K, class F>
+template <class Format, Port P, class M, class T, int K, class F>
 CPUFREE_KERNEL_FN void multiply_column(P& port, const M& matrix, const typename M::Rows& rows,
                                        const Columns<T, K>* x, int column, F&& f) {
   matrix.multiply(port, rows, ColdOperand{ColumnOperand<T, K>{x, column}}, f);

@@ -29,17 +29,19 @@ struct PacketOperand {
   // out[k] = the operand's entry columns[k]. All are looked at together.
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
-    if (look(columns, out) || gone) return;
-    [[maybe_unused]] std::int32_t last = -1;
-    if constexpr (TracingPort<P>) last = begin_trace(columns);
     auto wait = port.start_wait();
-    while (port.keep_waiting(wait))
-      if (look(columns, out)) {
-        if constexpr (TracingPort<P>)
-          if (last >= 0) port.wait_ends(halo + last, site_of(last), want);
-        return;
+    [[maybe_unused]] std::int32_t last = -1;
+    const auto look_again = [&]([[maybe_unused]] bool first) {
+      const bool here = look(columns, out);
+      if constexpr (TracingPort<P>) {
+        if (first && !here && !gone) last = begin_trace(columns);
+        if (!first && here && last >= 0) port.wait_ends(halo + last, site_of(last), want);
       }
+      return here;
+    };
+    if (look_until(look_again, [&] { return !gone && port.keep_waiting(wait); }) || gone) return;
     gone = true;
+    CPUFREE_ONE_COPY
     for (const std::int32_t column : columns) {
       if (column < limit) continue;
       const Packet packet = port.get_packet(halo + (column - limit));

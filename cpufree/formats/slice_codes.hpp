@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "cpufree/base/annotate.hpp"
-#include "cpufree/formats/any_entries.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 
 namespace cpufree {
@@ -75,6 +74,11 @@ struct SlicesOnChipOf {
 using SlicesOnChip = SlicesOnChipOf<kAllKinds>;
 
 constexpr bool has_kind(SliceKinds kinds, SliceKinds one) { return (kinds & one) != 0; }
+// What occurs in simple shares on chip, values as they are.
+constexpr SliceKinds kinds_of_simple(SliceKinds kinds) {
+  return kPlainValues | (has_kind(kinds, kSimpleColumns) ? kSingles : 0) |
+         (has_kind(kinds, kSimpleRuns) ? kRuns : 0);
+}
 
 // How many loops single columns have: one for each code; one for near and far ones, where runs have
 // another.
@@ -113,17 +117,6 @@ CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWi
         return with_values.template operator()<CodedEntries>(NearColumns{base[0]});
     return with_values.template operator()<CodedEntries>(windows_of(code, base));
   }
-}
-
-template <class T, class D>
-CPUFREE_KERNEL_FN AnyEntries<T, D> any_entries(ColumnCode code,
-                                               const std::int32_t (&base)[kWindows], bool numbers,
-                                               const D& dictionary, int lane) {
-  using Kind = typename AnyEntries<T, D>::Kind;
-  const Kind kind = code == ColumnCode::plain ? Kind::plain
-                    : in_runs(code)           ? Kind::runs
-                                              : Kind::coded;
-  return {kind, {windows_of(code, base), window_step(code)}, numbers, dictionary, lane};
 }
 
 }  // namespace cpufree

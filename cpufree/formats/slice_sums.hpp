@@ -10,8 +10,7 @@
 
 namespace cpufree {
 
-// `x` is the operand (Operand, PacketOperand), `entries` the row's in the chunk
-// (slice_entries.hpp).
+// `x` is the operand (Operand), `entries` the row's in the chunk (slice_entries.hpp).
 template <class T>
 struct SliceSums {
   // sum + N entries of a row, all of them loaded before the first is used.
@@ -38,47 +37,15 @@ struct SliceSums {
       return left == N ? chunk<N>(entries, x, sum) : rest<N - E::kGrain>(left, entries, x, sum);
   }
 
-  // sum + n entries.
+  // n entries, chunk by chunk. There is one copy of a full chunk.
   template <class E, class X>
-  CPUFREE_KERNEL_FN static T entries_sum(int n, const E& entries, X&& x, T sum) {
-    if constexpr (!std::remove_reference_t<X>::in_pieces) {
-      return rest<E::kWidth>(n, entries, x, sum);
-    } else {
-      constexpr int kPieces = E::kPieceWidth;
-      CPUFREE_ONE_COPY
-      for (int k = 0; k < n; k += kPieces) {
-        std::int32_t column[kPieces];
-        T value[kPieces];
-        T operand[kPieces];
-        entries.piece(k, n, column, value);
-        x.fetch(column, operand);
-        CPUFREE_UNROLL
-        for (int q = 0; q < kPieces; ++q)
-          if (k + q < n) sum += value[q] * operand[q];
-      }
-      return sum;
-    }
-  }
-
-  // The operand's entries for a chunk, in pieces where all are too many.
-  template <class E, class X>
-  CPUFREE_KERNEL_FN static void look_up(X&& x, const std::int32_t (&column)[E::kWidth],
-                                        T (&operand)[E::kWidth]) {
-    if constexpr (!std::remove_reference_t<X>::in_pieces) {
-      x.fetch(column, operand);
-    } else {
-      constexpr int N = E::kPieceWidth;
-      CPUFREE_ONE_COPY
-      for (int k = 0; k < E::kWidth; k += N) {
-        std::int32_t columns[N];
-        T values[N];
-        CPUFREE_UNROLL
-        for (int q = 0; q < N; ++q) columns[q] = column[k + q];
-        x.fetch(columns, values);
-        CPUFREE_UNROLL
-        for (int q = 0; q < N; ++q) operand[k + q] = values[q];
-      }
-    }
+  CPUFREE_KERNEL_FN static T chunks_sum(int n, E entries, X&& x) {
+    T sum = 0;
+    int left = n;
+    CPUFREE_ONE_COPY
+    for (; left >= E::kWidth; left -= E::kWidth, entries.at += E::kChunkBytes)
+      sum = chunk<E::kWidth>(entries, x, sum);
+    return left == 0 ? sum : rest<E::kWidth - E::kGrain>(left, entries, x, sum);
   }
 
   // The n entries of a chunk that is not full, at most N.
@@ -97,26 +64,19 @@ struct SliceSums {
     }
   }
 
-  // sum + the products from entry K on, of n in all. Columns beyond are looked up in vain, of
-  // pieces that have one that counts.
-  template <int K, class E, class X>
-  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[E::kWidth],
-                                   const T (&value)[E::kWidth], int n, X&& x, T sum) {
-    if constexpr (K < E::kWidth) {
-      constexpr int N = std::remove_reference_t<X>::in_pieces ? E::kPieceWidth : E::kWidth;
-      if (K >= n) return sum;
-      std::int32_t columns[N];
-      T operand[N];
-      CPUFREE_UNROLL
-      for (int q = 0; q < N; ++q) columns[q] = K + q < n ? column[K + q] : column[K];
-      x.fetch(columns, operand);
-      CPUFREE_UNROLL
-      for (int q = 0; q < N; ++q)
-        if (K + q < n) sum += value[K + q] * operand[q];
-      return times<K + N, E>(column, value, n, x, sum);
-    } else {
-      return sum;
-    }
+  // sum + the products of n entries. Columns beyond are looked up in vain.
+  template <int N, class X>
+  CPUFREE_KERNEL_FN static T times(const std::int32_t (&column)[N], const T (&value)[N], int n,
+                                   X&& x, T sum) {
+    std::int32_t columns[N];
+    T operand[N];
+    CPUFREE_UNROLL
+    for (int q = 0; q < N; ++q) columns[q] = q < n ? column[q] : column[0];
+    x.fetch(columns, operand);
+    CPUFREE_UNROLL
+    for (int q = 0; q < N; ++q)
+      if (q < n) sum += value[q] * operand[q];
+    return sum;
   }
 
   // The entries of a slice, `width` of each lane, chunk by chunk, as AnyEntries gives them.

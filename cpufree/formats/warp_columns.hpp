@@ -47,12 +47,12 @@ class WarpColumns {
   }
 
   // The same of one column.
-  template <class P>
+  template <SliceKinds kKinds, class P>
   CPUFREE_KERNEL_FN AccurateSum<T> accurate_sum(P& port, std::int32_t s, int lane,
                                                 int column) const {
     const ColdOperand x{ColumnOperand<T, K>{x_, column}};
     const WarpSlice& slice = matrix_.slice[s];
-    auto sum = matrix_.template slice_sum<kAllKinds>(slice, slice.base, lane, x);
+    auto sum = matrix_.template slice_sum<kKinds>(slice, slice.base, lane, x);
     if (slice.tails >= 0) sum += matrix_.tail_sum(port, slice.tails, lane, x);
     return sum;
   }
@@ -126,14 +126,15 @@ class WarpColumns {
 };
 
 // Of one column, as in columns_product.hpp.
-template <Port P, class T, int K, class F>
+template <class Format, Port P, class T, int K, class F>
 CPUFREE_KERNEL_FN void multiply_column(P& port, const WarpSlices<T>& matrix, const SliceRows& rows,
                                        const Columns<T, K>* x, int column, F&& f) {
   if (!has_rows(port, rows)) return;
   const WarpColumns<T, K> product(matrix, x);
   const int lane = port.lane() % P::warp_width;
-  each_turn<AccurateSum<T>>(
-      port, rows, f, [&](std::int32_t s) { return product.accurate_sum(port, s, lane, column); });
+  each_turn<AccurateSum<T>>(port, rows, f, [&](std::int32_t s) {
+    return product.template accurate_sum<Format::kinds>(port, s, lane, column);
+  });
 }
 
 // Rows go to threads as each_thin gives them, lanes sharing rows or not.

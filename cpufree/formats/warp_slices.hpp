@@ -92,7 +92,7 @@ struct WarpSlices {
     std::int32_t s = rows.start + port.lane() / P::warp_width;
     if (row - lane >= rows.end) return;
     const Rows from{row, rows.end, s};
-    constexpr bool rare = is_cold<std::remove_cvref_t<X>>;
+    constexpr bool rare = std::remove_cvref_t<X>::in_pieces;
     constexpr SliceKinds kKinds = Format::kinds;
     if constexpr (!rare && has_kind(kKinds, kSimpleColumns))
       if (simple == Simple::columns)
@@ -202,12 +202,7 @@ struct WarpSlices {
   CPUFREE_KERNEL_FN static T simple_sum(const SliceHead& mine, const std::byte* all, int lane,
                                         const V& values, X&& x) {
     using E = Entries<T, SimpleColumns, V>;
-    const std::byte* at = all + kSliceUnit * mine.first;
-    T sum = 0;
-    int left = mine.width;
-    for (; left > E::kWidth; left -= E::kWidth, at += E::kChunkBytes)
-      sum = Sums::entries_sum(E::kWidth, E{at, lane, {}, values}, x, sum);
-    return Sums::entries_sum(left, E{at, lane, {}, values}, x, sum);
+    return Sums::chunks_sum(mine.width, E{all + kSliceUnit * mine.first, lane, {}, values}, x);
   }
 
   // What a slice holds of my row, times x: all but its tail.
@@ -216,8 +211,9 @@ struct WarpSlices {
                                           const std::int32_t (&base)[kWindows], int lane,
                                           X&& x) const {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
-    if constexpr (is_cold<std::remove_cvref_t<X>>) {
-      const auto entries = any_entries<T>(mine.code, base, dictionary != nullptr, dictionary, lane);
+    if constexpr (std::remove_cvref_t<X>::in_pieces) {
+      const auto entries =
+          any_entries<T, kKinds>(mine.code, base, dictionary != nullptr, dictionary, lane);
       return Sums::any_sum(entries, at, mine.width, x, [&](const std::byte* here, bool) {
         return here + entries.chunk_bytes();
       });
@@ -230,14 +226,8 @@ struct WarpSlices {
                                     const std::byte* at, int lane, X&& x) const {
     const T* const known = dictionary;
     return with_entries<T, kKinds, Loops::all>(
-        mine.code, base, known != nullptr, known, at, lane, [&](auto entries) {
-          constexpr int kWidth = decltype(entries)::kWidth;
-          T sum = 0;
-          int left = mine.width;
-          for (; left > kWidth; left -= kWidth, entries.at += entries.kChunkBytes)
-            sum = Sums::entries_sum(kWidth, entries, x, sum);
-          return Sums::entries_sum(left, entries, x, sum);
-        });
+        mine.code, base, known != nullptr, known, at, lane,
+        [&](auto entries) { return Sums::chunks_sum(mine.width, entries, x); });
   }
 
   // The rows of a range, by way of the ring.
@@ -303,7 +293,7 @@ struct WarpSlices {
   CPUFREE_KERNEL_FN SumOf<T, X> on_chip_sum(const WarpSlice& mine, const std::byte* all, int lane,
                                             X&& x) const {
     if constexpr (is_cold<std::remove_cvref_t<X>>)
-      return slice_sum<kAllKinds>(mine, mine.base, lane, x);
+      return slice_sum<kinds_of_simple(kKinds)>(mine, mine.base, lane, x);
     else if (!has_kind(kKinds, kSimpleColumns) ||
              (has_kind(kKinds, kSimpleRuns) && simple == Simple::runs))
       return simple_sum<RunEntries>(mine, all, lane, PlainValues<T>{}, x);
@@ -319,12 +309,12 @@ struct WarpSlices {
     const WarpSlice mine = *reinterpret_cast<const WarpSlice*>(reader.head());
     const auto known = port.in_fast_memory(dictionary);
     SumOf<T, X> sum = {};
-    constexpr bool pieces = std::remove_cvref_t<X>::in_pieces;
     constexpr bool runs = has_kind(Format::kinds, kRuns);
-    if constexpr ((pieces && runs) || is_cold<std::remove_cvref_t<X>>)
-      sum =
-          any_portions(reader, at, mine,
-                       any_entries<T>(mine.code, mine.base, dictionary != nullptr, known, lane), x);
+    if constexpr (std::remove_cvref_t<X>::in_pieces)
+      sum = any_portions(
+          reader, at, mine,
+          any_entries<T, Format::kinds>(mine.code, mine.base, dictionary != nullptr, known, lane),
+          x);
     else
       sum =
           portions<Format::kinds, runs ? Loops::few : Loops::all>(reader, at, mine, known, lane, x);
@@ -350,7 +340,7 @@ struct WarpSlices {
             T operand[E::kWidth];
             T value[E::kWidth];
             entries.take_columns(column);
-            Sums::template look_up<E>(x, column, operand);
+            x.fetch(column, operand);
             entries.take_values(value);
             left -= E::kWidth;
             const bool last = --room == 0 || left == 0;
@@ -365,7 +355,7 @@ struct WarpSlices {
           T value[E::kWidth] = {};
           Sums::template take_some<E::kWidth - E::kGrain>(left, entries, column, value);
           reader.next();
-          return Sums::template times<0, E>(column, value, left, x, part);
+          return Sums::times(column, value, left, x, part);
         });
   }
   template <class R, class E, class X>

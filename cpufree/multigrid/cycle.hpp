@@ -78,8 +78,16 @@ class OnLevel {
   CPUFREE_KERNEL_FN typename Ctx::State state() const {
     return {cycle_ * kCycleExchanges + exchanges_, 0, 0, static_cast<unsigned>(exchanges_), false};
   }
+  // Those that a level has (CycleLevel): what a kernel would ask of the others takes longer to
+  // compile than a step.
   CPUFREE_KERNEL_FN static V vectors_of(const CycleLevel<F>& level) {
-    return block_vectors(level.args, level.share, nullptr);
+    const auto& all = level.args.vectors;
+    const std::int64_t first = level.share.first_private;
+    V mine;
+    mine.r = {all.r + first};
+    mine.x = {all.x + first};
+    for (int k = 0; k < 2; ++k) mine.scratch[k].data = all.scratch[k];
+    return mine;
   }
 
   // The same by packets, where `level` has them. Whether it has.
@@ -200,6 +208,7 @@ CPUFREE_KERNEL_FN const CycleLevel<F>* bring_levels(P& port, const CycleLevel<F>
 template <class T>
 struct Multigrid {
   static constexpr bool pointwise = false;
+  static constexpr bool takes_long = true;
   Private<const T> scale;
   Private<const float> x;        // of level 0
   const void* levels = nullptr;  // CycleLevel of the matrix's single precision, of my block
@@ -218,13 +227,13 @@ struct Multigrid {
     using P = typename Ctx::PortType;
     static_assert(!RemotePort<P>, "cycles are for PEs of one node");
     const Private<const T> s{c.args.cycle->scale + c.share().first_private};
-    typename Ctx::Sums sums[1];
+    RareSums<Ctx> sums;
     c.rows([&](Row i, int lane) {
       const double value = static_cast<double>(s[i]) * static_cast<double>(c.vectors.b[i]);
-      sums[0][lane] += value * value;
+      sums.partial[0][lane] += value * value;
     });
-    double total[1];
-    if (!c.sum(sums, total)) return false;
+    if (!sum_apart(c, sums)) return false;
+    const double square = sums.total[0];
     const int many = c.args.cycle->count;
     const auto* const mine =
         bring_levels(c.port(), c.args.cycle->levels, many, c.args.residency.levels);
@@ -234,7 +243,7 @@ struct Multigrid {
       levels = mine;
       count = many;
       x = {mine->args.vectors.x + mine->share.first_private};
-      if (total[0] > 0.0 && is_finite(total[0])) unit = std::sqrt(total[0]);
+      if (square > 0.0 && is_finite(square)) unit = std::sqrt(square);
     });
     return true;
   }

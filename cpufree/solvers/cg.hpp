@@ -120,7 +120,7 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
       return false;
     }
     Totals total[1];
-    if (!c_.sum(sums, total, meanwhile, v_.r, v_.s, m_.reads())) return false;
+    if (!sum_beside<M>(c_, sums, total, meanwhile, v_.r, v_.s, m_.reads())) return false;
     c_.each_scalar([&](int k) {
       if (monitors_.runs(k)) set_length(k, pick(total[0], k));
     });
@@ -159,7 +159,7 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
             s))
       return false;
     Totals total[2];
-    if (!c_.sum(sums, total, [] {}, v_.p, v_.r, v_.x, m_.reads())) return false;
+    if (!sum_beside<M>(c_, sums, total, [] {}, v_.p, v_.r, v_.x, m_.reads())) return false;
     c_.each_scalar([&](int k) {
       if (monitors_.runs(k) && (start == Start::no || monitors_.starts(k)))
         set_direction(k, start, pick(total[0], k), pick(total[1], k));

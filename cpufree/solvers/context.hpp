@@ -159,13 +159,13 @@ class Context : public BlockRows<P, M, Format, K> {
           [&](Row row, int lane, const AccurateSum<T>& value) { f(row, lane, 0, value); });
     else
       return parts_of_product(v, [&](const Part& part) {
-        const std::int32_t shift = part.shift;
         CPUFREE_ONE_COPY
         for (int k = 0; k < K; ++k)
-          multiply_column(port_, share_.matrix, part.rows, const_cast<const Values*>(v.data), k,
-                          [&, shift](std::int32_t i, int lane, const AccurateSum<T>& value) {
-                            f(Row{i, i - shift}, lane, k, value);
-                          });
+          multiply_column<Format>(port_, share_.matrix, part.rows,
+                                  const_cast<const Values*>(v.data), k,
+                                  [&](std::int32_t i, int lane, const auto& value) {
+                                    f(Row{i, i - part.shift}, lane, k, value);
+                                  });
       });
   }
 

@@ -104,6 +104,7 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
  private:
   static constexpr T kPredictable = static_cast<T>(1e-4);
   enum Sum { kMu, kDelta, kGamma, kNu, kRR, kSums };
+  static_assert(kSums == RareSums<Ctx>::kCount, "recall() reads what was summed last");
 
   using Image = KeptImage<M, T>;
   CPUFREE_KERNEL_FN Image image_of_r() const { return {m_, v_.u}; }
@@ -159,7 +160,6 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
     };
     if constexpr (kRare) {
       RareSums<Ctx> all;
-      static_assert(kSums == RareSums<Ctx>::kCount, "recall() reads what was summed last");
       if (!multiply_apart(c_, p, v_.s) || !apply_apart(c_, m_, v_.s)) return false;
       c_.rows([&](Row i, int lane) { add(all.partial, i, lane, v_.s[i], m_.image(i, v_.s[i])); });
       if (c_.port().bookkeeper()) meanwhile();  // others have met at a barrier of the product
@@ -169,7 +169,8 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
       Sums sums[kSums];
       const auto row = [&](Row i, int lane, T s, T ms) { add(sums, i, lane, s, ms); };
       if (!multiply_precondition(c_, m_, p, c_.hot(v_.s), row, r)) return false;
-      if (!c_.sum(sums, total_, meanwhile, v_.p, v_.x, v_.r, v_.s, of_r.reads())) return false;
+      if (!sum_beside<M>(c_, sums, total_, meanwhile, v_.p, v_.x, v_.r, v_.s, of_r.reads()))
+        return false;
     }
     set_step(c_.port().reciprocal(total_[kMu]));
     return true;

@@ -21,6 +21,11 @@ namespace cpufree {
 template <class M>
 concept MultipliesByA = requires { requires M::multiplies_by_a; };
 
+// Those beside which an all-reduce is short: methods leave theirs to the copy out of line, which is
+// a call more, and a sum or several.
+template <class M>
+concept TakesLong = MultipliesByA<M> || requires { requires M::takes_long; };
+
 struct Pointwise {
   static constexpr bool pointwise = true;
   template <class Ctx>
@@ -80,6 +85,25 @@ CPUFREE_KERNEL_FN bool apply_apart(Ctx& c, const M& m, const V& v) {
     const auto answer = apply_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), m, v);
     c.go_on_from(answer.after);
     return answer.met;
+  }
+}
+
+// Context::sum of a method with the preconditioner M. All threads have met at a barrier since they
+// read what meanwhile() writes.
+template <class M, class Ctx, int N, class F, class... V>
+CPUFREE_KERNEL_FN bool sum_beside(Ctx& c, const typename Ctx::Sums (&partial)[N],
+                                  typename Ctx::Totals (&total)[N], F&& meanwhile,
+                                  const V&... next) {
+  if constexpr (TakesLong<M>) {
+    RareSums<Ctx> all;
+    static_assert(N <= RareSums<Ctx>::kCount);
+    for (int n = 0; n < N; ++n) all.partial[n] = partial[n];
+    if (c.port().bookkeeper()) meanwhile();
+    const bool met = sum_apart(c, all);
+    for (int n = 0; n < N; ++n) total[n] = all.total[n];
+    return met;
+  } else {
+    return c.sum(partial, total, meanwhile, next...);
   }
 }
 

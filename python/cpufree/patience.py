@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from cpufree.log import logger
 
-SECONDS = 2.0
+SECONDS = 1.0
 """What takes less is not said."""
 _AGAIN = 1.0  # seconds after which it is asked again what is done
 

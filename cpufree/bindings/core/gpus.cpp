@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/plugins/cpu/kernel_source.hpp"
 #include "cpufree/plugins/gpu/engine_table.hpp"
 
 namespace nb = nanobind;
@@ -87,6 +88,7 @@ void bind_gpus(nb::module_& m) {
       },
       nb::arg("architecture"), nb::arg("folder"), nb::call_guard<nb::gil_scoped_release>());
   m.def("kernels_compiling", [] { return gpu_engine().kernels_compiling(); });
+  m.def("kernel_seconds", [] { return gpu_engine().kernel_seconds() + cpu_kernel_seconds(); });
   m.def("kernels_compiled", [] { return gpu_engine().kernels_compiled(); });
   m.def(
       "kernel_compiler", [] { return gpu_engine().kernel_compiler(); },

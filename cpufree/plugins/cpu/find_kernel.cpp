@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/base/waited_time.hpp"
 #include "cpufree/launch/kernel_text.hpp"
 #include "cpufree/plugins/cpu/kernel_source.hpp"
 #include "cpufree/plugins/cpu/kernel_table.hpp"
@@ -17,6 +18,11 @@ namespace {
 CpuKernelCompiler& compiler() {
   static CpuKernelCompiler set;
   return set;
+}
+
+WaitedTime& waited() {
+  static WaitedTime all;
+  return all;
 }
 
 std::atomic<bool> take_built_in{true};
@@ -38,12 +44,14 @@ const void* compiled(CpuKernelText kernel, const char* level, const char* family
     throw Unsupported("the CPU kernel for " + kernel.name + " is not built in" +
                       (kernel.built_in_all ? ": build cpufree with CPUFREE_KERNELS=ALL" : ""));
   kernel.flags = std::string(level) + " " + family;
+  const WaitedTime::Wait wait(waited());
   return compiler()(kernel);
 }
 
 }  // namespace
 
 void set_cpu_kernel_compiler(CpuKernelCompiler set) { compiler() = std::move(set); }
+double cpu_kernel_seconds() { return waited().seconds(); }
 void take_built_in_cpu_kernels(bool taken) { take_built_in = taken; }
 
 template <class T, int K>

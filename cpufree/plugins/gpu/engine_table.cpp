@@ -14,6 +14,7 @@ extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
                                            set_kernel_compiler,
                                            finish_compiling,
                                            kernels_compiling,
+                                           kernel_seconds,
                                            ship_kernels,
                                            kernels_compiled,
                                            kernel_compiler,

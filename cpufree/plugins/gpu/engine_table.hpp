@@ -43,6 +43,7 @@ struct GpuEngineTable {
                               const std::string&);
   void (*finish_compiling)();
   int (*kernels_compiling)();
+  double (*kernel_seconds)();
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();

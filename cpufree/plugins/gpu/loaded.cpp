@@ -92,6 +92,7 @@ const GpuEngineTable& no_engine() {
       .set_kernel_compiler = Nothing{},
       .finish_compiling = Nothing{},
       .kernels_compiling = Nothing{},
+      .kernel_seconds = Nothing{},
       .ship_kernels = Refuses{},
       .kernels_compiled = Nothing{},
       .kernel_compiler = Nothing{},

@@ -24,7 +24,8 @@ void for_own_chunks(std::int32_t rows, F&& f) {
 void set_order(OwnRows& own, const std::vector<std::int32_t>& global_row) {
   own.local.resize(global_row.size());
   std::iota(own.local.begin(), own.local.end(), 0);
-  std::ranges::sort(own.local, {}, [&](std::int32_t i) { return global_row[at(i)]; });
+  if (!std::ranges::is_sorted(global_row))  // as those of a single PE are
+    std::ranges::sort(own.local, {}, [&](std::int32_t i) { return global_row[at(i)]; });
   own.name.reserve(global_row.size());
   for (const std::int32_t i : own.local) own.name.push_back(global_row[at(i)]);
 }

@@ -14,7 +14,7 @@ from cpufree.distributed import Team
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
-from cpufree.extension import load_core, says_what_compiles
+from cpufree.extension import CompileTime, load_core, says_what_compiles
 from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
 from cpufree.machine import least
@@ -57,7 +57,7 @@ class MatrixOnPes:
 
     def __init__(self, A: Any, options: SetupOptions) -> None:
         laps = Laps()
-        load_core()
+        self._compiling = CompileTime()
         self._context = SetupContext.of(options, laps)
         self.past: list[int] = []
         """Iterations of the solves until now that reached their tolerance."""
@@ -137,6 +137,7 @@ class MatrixOnPes:
         `reuse`: of REUSE, whether the aggregates of multigrid are kept.
         """
         laps = Laps()
+        self._compiling = CompileTime()
         self.layout.opened()
         if self._pattern is None or isinstance(A, (RowSlab, RowSource)):
             raise InvalidInputError(
@@ -228,7 +229,11 @@ class MatrixOnPes:
         self._writing = False
         if self.closed:  # by another thread, meanwhile
             self.free()
-        self.setup_timings = {"setup": laps.total(), **laps.named("setup")}
+        self.setup_timings = {
+            "setup": laps.total(),
+            **laps.named("setup"),
+            "kernel_compile": self._compiling.seconds(),
+        }
 
     def count_iterations(self, pc: str, iterations: int, rtol: float) -> None:
         """Take note of a solve that has reached its tolerance."""

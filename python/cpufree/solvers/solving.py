@@ -17,7 +17,7 @@ from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError, UnsupportedError
-from cpufree.extension import says_what_compiles
+from cpufree.extension import CompileTime, says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
@@ -77,9 +77,19 @@ def options_of(given: Mapping[str, Any], rows: int, wait_limit: float) -> dict[s
     return options
 
 
+def _timings(matrix: MatrixOnPes, begin: float, compiling: CompileTime) -> dict[str, float]:
+    """Return those of the set-up, and of a solve that ends now."""
+    setup = matrix.setup_timings
+    return {
+        **setup,
+        "kernel_compile": setup["kernel_compile"] + compiling.seconds(),
+        "solve": time.perf_counter() - begin,
+    }
+
+
 def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Result:
     """Return the Result of a solve of one right-hand side; no other call uses the matrix."""
-    begin = time.perf_counter()
+    begin, compiling = time.perf_counter(), CompileTime()
     layout, watch = matrix.layout_for(cuda_device(b)), call.watch
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
     options = {**call.options, "method": method, **(asked.OPTIONS if call.trace else {})}
@@ -88,7 +98,7 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
         outcome = run(matrix, layout, vectors, options, call)
     if watch.error is not None:
         raise watch.error
-    timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
+    timings = _timings(matrix, begin, compiling)
     x = solution(matrix, b, vectors, outcome)
     why = f"{method}: {why}"
     result = result_of(x, outcome, layout, options, why, timings)
@@ -232,7 +242,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
 
 def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call) -> list[Result]:
     """Return the Results of columns that are solved together; no other call uses the matrix."""
-    begin = time.perf_counter()
+    begin, compiling = time.perf_counter(), CompileTime()
     rights, vectors = [right for right, _ in given], [v for _, v in given]
     layout, watch = matrix.layout_for(cuda_device(rights[0])), call.watch
     options = {**call.options, "method": METHOD}
@@ -243,7 +253,7 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
         outcomes: Any = layout.opened().solve_columns(*lists_of(all_vectors), options, watch)
     if watch.error is not None:
         raise watch.error
-    timings = {**matrix.setup_timings, "solve": time.perf_counter() - begin}
+    timings = _timings(matrix, begin, compiling)
     why = f"{METHOD}: {counted(len(given), 'column')} together, which share the product with A"
     results = []
     for right, own, outcome in zip(rights, vectors, outcomes, strict=False):

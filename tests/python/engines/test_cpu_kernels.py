@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,6 +83,24 @@ def test_compiled_kernel_has_the_bits_of_one_that_is_built_in(name: str, asked: 
     assert asked == [name]
     load_core().take_built_in_kernels(True)
     assert (CASES[name]() == compiled).all()
+
+
+def test_waits_for_compilers_are_told(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    here = cpu_kernels.solver_kernel
+
+    def slowly(*kernel: Any) -> int:
+        time.sleep(0.05)
+        return here(*kernel)
+
+    monkeypatch.setattr(cpu_kernels, "solver_kernel", slowly)
+    with cpufree.Solver(A, pes=1, blocks=1, engine="cpu_threads") as solver:
+        first = solver.solve(B, method="cg", pc="none").timings
+        second = solver.solve(B, method="cg", pc="none").timings
+    assert len(asked) >= 1
+    assert 0.05 <= first["kernel_compile"] <= first["setup"] + first["solve"]
+    assert second["kernel_compile"] < 0.05 + first["kernel_compile"]
+    load_core().take_built_in_kernels(True)
+    assert cpufree.solve(A, B, pes=1, blocks=1).timings["kernel_compile"] == 0.0
 
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump")

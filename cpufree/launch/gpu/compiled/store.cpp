@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "cpufree/base/waited_time.hpp"
 #include "cpufree/base/work_ahead.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
@@ -73,8 +74,7 @@ class Store {
     const std::string architecture = architecture_of(devices);
     const std::vector<std::string> wanted = missing(sources, architecture);
     if (wanted.empty()) return found(sources, architecture);
-    const auto codes = codes_of_sources(wanted, architecture, more, [] { return false; });
-    for (const auto& code : codes) code.wait();  // before the lock, which others want
+    const auto codes = made(wanted, architecture, more);  // before the lock, which others want
     const std::lock_guard alone(loading_);
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       if (missing({wanted[k]}, architecture).empty()) continue;
@@ -97,6 +97,7 @@ class Store {
     });
   }
   void finish_compiling() { ahead_.finish(kLongest); }
+  double waited() const { return waited_.seconds(); }
 
   // Asking the driver takes long where it is asked before every launch.
   std::string architecture_of(std::span<const int> devices) {
@@ -110,6 +111,16 @@ class Store {
   }
 
  private:
+  // Waits until they are.
+  std::vector<CodesInTheMaking::Code> made(const std::vector<std::string>& sources,
+                                           const std::string& architecture,
+                                           const std::vector<std::string>& more) {
+    const WaitedTime::Wait wait(waited_);
+    auto codes = codes_of_sources(sources, architecture, more, [] { return false; });
+    for (const auto& code : codes) code.wait();
+    return codes;
+  }
+
   std::vector<CodesInTheMaking::Code> codes_of_sources(const std::vector<std::string>& sources,
                                                        const std::string& architecture,
                                                        const std::vector<std::string>& more,
@@ -220,6 +231,7 @@ class Store {
   std::map<std::string, gpuLibrary_t> loaded_;
   std::map<int, std::string> architectures_;
   std::map<std::string, bool> shipped_;  // texts: whether their code came with the package
+  WaitedTime waited_;
   WorkAhead ahead_;
 };
 
@@ -256,6 +268,7 @@ void compile_ahead(const std::vector<std::string>& sources, std::span<const int>
 void finish_compiling() { store().finish_compiling(); }
 
 int kernels_compiling() { return codes_being_made(); }
+double kernel_seconds() { return store().waited(); }
 
 bool are_shipped(const std::vector<std::string>& sources, std::span<const int> devices) {
   return store().are_shipped(sources, devices);
