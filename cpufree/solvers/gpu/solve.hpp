@@ -32,6 +32,7 @@ class GpuSolve {
 
   // Before anything else, where multigrid is asked for.
   void take(std::unique_ptr<GpuMultigrid<T>> multigrid) { multigrid_ = std::move(multigrid); }
+  GpuMultigrid<T>* multigrid() const { return multigrid_.get(); }
   // Chooses and loads the kernel of the solve that is expected first, or of multigrid; says in the
   // report what it keeps on chip.
   void choose_first(PlanReport& report);
@@ -40,6 +41,9 @@ class GpuSolve {
   // Makes what blocks are told of the layout and of factors, once there are heaps.
   void link(const SystemLayout<T>& layout) {
     link_pes(place_, layout, heap_, *heaps_, pes_);
+    show_multigrid();
+  }
+  void show_multigrid() {
     if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
   }
   void factor(SystemLayout<T>& layout) { make_factors(place_, layout, heap_, *heaps_, pes_); }
