@@ -112,6 +112,27 @@ class RowSums {
   const double* block_of(std::int32_t column) const {
     return block(at(place_[at(column)] - base_));
   }
+  // The row has these columns, and what is added to others by `add_expected` is lost.
+  void expect(std::span<const std::int32_t> col) {
+    reserve(std::ssize(col) + 1);
+    for (const std::int32_t column : col) place_[at(column)] = base_ + count_++;
+    std::fill_n(values_.data(), at(count_) * at(area_), 0.0);
+  }
+  template <class F>
+  void add_expected(std::span<const std::int32_t> col, std::int64_t begin, std::int64_t end,
+                    F&& add_to) {
+    const std::int32_t base = base_, count = count_, *const place_of = place_.data();
+    double* const values = values_.data();
+    for (std::int64_t k = begin; k < end; ++k) {
+      const std::int32_t place = place_of[col[at(k)]] - base;
+      add_to(values + std::int64_t{place < 0 ? count : place} * area_, k);
+    }
+  }
+  // Writes the blocks of the columns that were expected, in their order, and forgets all.
+  void move_to(double* to) {
+    std::copy_n(values_.data(), at(count_) * at(area_), to);
+    clear();
+  }
   // Forgets all.
   void clear() {
     base_ += count_;
@@ -139,7 +160,7 @@ class RowSums {
 
  private:
   void reserve(std::int64_t more) {
-    const std::size_t needed = at(count_) + at(std::min(more, std::ssize(place_))) + 1;
+    const std::size_t needed = at(count_) + at(std::min(more, std::ssize(place_) + 1)) + 1;
     if (needed <= columns_.size()) return;
     columns_.resize(2 * needed);
     values_.resize(2 * needed * at(area_));

@@ -43,10 +43,17 @@ class UpperRows {
 
   void append(std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) {
     if (work_.too_much()) return;
-    const std::int64_t first = restrict_row(row), second = prolongate(row);
+    const std::int64_t first = restrict_row(row);
+    const std::int64_t second = prolongate(row, [&](auto&&... given) { of_coarse_.add(given...); });
     const std::int64_t each = std::int64_t{m_} * d_;
     work_.add(first * each * d_, second * each * m_);
     of_coarse_.move_to(col, val, row);
+  }
+  void write(std::int32_t row, std::span<const std::int32_t> columns, double* to) {
+    restrict_row(row);
+    of_coarse_.expect(columns);
+    prolongate(row, [&](auto&&... given) { of_coarse_.add_expected(given...); });
+    of_coarse_.move_to(to);
   }
 
  private:
@@ -63,7 +70,9 @@ class UpperRows {
     }
     return products;
   }
-  std::int64_t prolongate(std::int32_t row) {
+  // `add`: to the row of the product.
+  template <class F>
+  std::int64_t prolongate(std::int32_t row, F&& add) {
     std::int64_t products = 0;
     for (std::size_t f = 0; f < of_fine_.columns().size(); ++f) {
       const std::int32_t k = of_fine_.columns()[f];
@@ -72,7 +81,7 @@ class UpperRows {
       products += p_.end(k) - begin;
       // Of numbers all are summed: where the upper half begins cannot be predicted.
       while (m_ > 1 && begin < p_.end(k) && p_.col[at(begin)] < row) ++begin;
-      of_coarse_.add(p_.col, begin, p_.end(k), [&, values = p_.val](double* sum, std::int64_t e) {
+      add(p_.col, begin, p_.end(k), [&, values = p_.val](double* sum, std::int64_t e) {
         add_product<false>(sum, weight, values + e * d_ * m_, m_, d_, m_);
       });
     }
@@ -125,19 +134,31 @@ BlockMatrix mirrored(BlockMatrix upper, M m) {
 
 }  // namespace
 
-std::optional<BlockMatrix> galerkin_product(const BlockView& a, const BlockView& p, double most) {
+std::optional<BlockMatrix> galerkin_product(const BlockView& a, const BlockView& p, double most,
+                                            SparsePattern& upper) {
   const TransposedPattern turned = transposed_pattern(p);
   return with_sizes(p.height, p.width, [&](auto d, auto m) -> std::optional<BlockMatrix> {
     Work work(most);
     using Rows = UpperRows<decltype(d), decltype(m)>;
-    BlockMatrix upper{p.width, p.width, {}};
-    upper.entries = matrix_of_rows(
-        p.columns, p.columns, threads_for(a.rows(), a.row_ptr.back()),
-        [&] { return Rows(a, p, turned, d, m, work); },
+    BlockMatrix made{p.width, p.width, {}};
+    const auto make = [&] { return Rows(a, p, turned, d, m, work); };
+    const int threads = threads_for(a.rows(), a.row_ptr.back());
+    if (!upper.row_ptr.empty()) {
+      made.entries = matrix_of_pattern(
+          upper, p.columns, threads, make,
+          [](Rows& rows, std::int32_t row, auto columns, double* to) {
+            rows.write(row, columns, to);
+          },
+          times(m, m));
+      return mirrored(std::move(made), m);
+    }
+    made.entries = matrix_of_rows(
+        p.columns, p.columns, threads, make,
         [](Rows& rows, std::int32_t row, auto& col, auto& val) { rows.append(row, col, val); },
         times(m, m));
     if (work.too_much()) return std::nullopt;
-    return mirrored(std::move(upper), m);
+    upper = SparsePattern::of(made.entries);
+    return mirrored(std::move(made), m);
   });
 }
 

@@ -130,7 +130,7 @@ class Setup {
 
   Coarsening coarsening_of_rows(std::span<const std::int32_t> order) {
     const SparseMatrix& a = fine().matrix;
-    Coarsening made{Strength(a, theta_), {}};
+    Coarsening made{Strength(a, theta_), {}, {}, {}};
     made.aggregates = aggregate(strong_graph(a, owners(), made.strong), a, order);
     return made;
   }
@@ -141,7 +141,9 @@ class Setup {
     const auto degree = static_cast<std::int32_t>(a.nonzeros() / std::max(1, a.rows()));
     return {{},
             aggregate(strong_graph(a, of_nodes(owners(), rows_), strong), a,
-                      order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2))};
+                      order_of_nodes(order, near_), std::max(kLeastLeftOver, degree / 2)),
+            {},
+            {}};
   }
   Tentative tentative(const Aggregates& of) {
     std::vector<std::int32_t> of_row = of.of_row;
@@ -154,23 +156,26 @@ class Setup {
 
   BlockMatrix prolongator(const Coarsening& made, const Tentative& t) {
     const SparseMatrix& a = fine().matrix;
+    const SparsePattern* const known =
+        made.prolongator.row_ptr.empty() ? nullptr : &made.prolongator;
     fine().lambda = largest_eigenvalue(a);
     if (!near_.node.empty())
       return smoothed_prolongator(blocks_.view(), made.aggregates,
                                   blocks_of(t, rows_, blocks_.height), near_.modes, fine().lambda,
-                                  nullptr, {});
+                                  nullptr, {}, known);
     const auto diagonal = filtered_diagonal(a, first_of(near_), made.strong);
     // Without weak entries the filtered matrix is the matrix.
     const double filtered =
         made.strong.has_weak() ? largest_eigenvalue(a, diagonal, made.strong) : fine().lambda;
     return smoothed_prolongator(view_of(a), made.aggregates, t.values, near_.modes, filtered,
-                                &made.strong, diagonal);
+                                &made.strong, diagonal, known);
   }
   // False: the product takes more multiplications or has more nonzeros than it may.
-  bool add_level(const Coarsening& made, Tentative t, double multiplications, double room) {
+  bool add_level(Coarsening& made, Tentative t, double multiplications, double room) {
     BlockMatrix p = prolongator(made, t);
+    if (made.prolongator.row_ptr.empty()) made.prolongator = SparsePattern::of(p.entries);
     auto product = galerkin_product(near_.node.empty() ? view_of(fine().matrix) : blocks_.view(),
-                                    p.view(), multiplications);
+                                    p.view(), multiplications, made.upper);
     if (!product) return false;
     const auto roots = inverse_roots(*product);
     scale_both_sides(*product, roots);
@@ -284,7 +289,9 @@ Hierarchy hierarchy_of_prolongators(const CsrView<T>& a, std::span<const SparseM
         p.entries.val[at(k)] /= scale[at(row)];
     });
     Level coarse;
-    coarse.matrix = std::move(galerkin_product(view_of(fine.matrix), p.view(), kAny)->entries);
+    SparsePattern upper;
+    coarse.matrix =
+        std::move(galerkin_product(view_of(fine.matrix), p.view(), kAny, upper)->entries);
     scale = inverse_roots(coarse.matrix);
     scale_both_sides(coarse.matrix, scale);
     scale_columns(p, scale);

@@ -36,6 +36,8 @@ struct Level {
 struct Coarsening {
   Strength strong;        // empty where rows are not nodes: all entries count
   Aggregates aggregates;  // of nodes
+  // Of nodes: the prolongator, and the next level's matrix from the diagonal on.
+  SparsePattern prolongator, upper;
 };
 
 struct Hierarchy {

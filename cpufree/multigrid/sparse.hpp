@@ -26,9 +26,21 @@ struct SparseMatrix {
   std::int64_t end(std::int32_t row) const { return row_ptr[at(row) + 1]; }
 };
 
+// Where a matrix has entries.
+struct SparsePattern {
+  PageVector<std::int64_t> row_ptr;
+  PageVector<std::int32_t> col;
+
+  static SparsePattern of(const SparseMatrix& a) { return {a.row_ptr, a.col}; }
+  std::span<const std::int32_t> columns_of(std::int32_t row) const {
+    return std::span(col).subspan(at(row_ptr[at(row)]),
+                                  at(row_ptr[at(row) + 1] - row_ptr[at(row)]));
+  }
+};
+
 // Rows of one piece of work. Where pieces begin depends on nothing but the number of rows, so that
 // sums over pieces have the same bits on any number of cores.
-inline constexpr std::int32_t kPieceRows = 8192;
+inline constexpr std::int32_t kPieceRows = 2048;
 inline std::int32_t pieces_of(std::int32_t rows) { return (rows + kPieceRows - 1) / kPieceRows; }
 
 // f(piece, rows) for all pieces, by all cores.
@@ -73,6 +85,11 @@ template <class Make, class F>
 SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads, Make&& make,
                             F&& append, std::int64_t each = 1);
 
+// The same where the pattern is known: write(mine, row, its columns, to) writes the row's numbers.
+template <class Make, class F>
+SparseMatrix matrix_of_pattern(const SparsePattern& pattern, std::int32_t columns, int threads,
+                               Make&& make, F&& write, std::int64_t each = 1);
+
 SparseMatrix transpose(const SparseMatrix& a);
 
 // Inverse square roots of a diagonal; where an entry is not positive, 1.
@@ -80,6 +97,10 @@ std::vector<double> inverse_roots(const SparseMatrix& a);
 
 // S A S, with a diagonal of ones.
 void scale_both_sides(SparseMatrix& a, const std::vector<double>& s);
+// Pieces for all threads until the end, of few rows where these are long.
+inline std::int32_t rows_of_piece(std::int32_t rows, int threads) {
+  return std::clamp(rows / (16 * threads), 1, kPieceRows);
+}
 template <class Make, class F>
 SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads, Make&& make,
                             F&& append, std::int64_t each) {
@@ -88,8 +109,7 @@ SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads
     std::vector<std::int32_t> col;
     std::vector<double> val;
   };
-  // Pieces for all threads until the end, of few rows where these are long.
-  const std::int32_t of_piece = std::clamp(rows / (16 * threads), 1, kPieceRows);
+  const std::int32_t of_piece = rows_of_piece(rows, threads);
   std::vector<Piece> pieces(at((rows + of_piece - 1) / of_piece));
   const auto rows_of = [&](int p) {
     return RowRange{p * of_piece, std::min(rows, (p + 1) * of_piece)};
@@ -116,6 +136,20 @@ SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads
     for (std::int32_t row = rows_of(p).begin; row < rows_of(p).end; ++row)
       made.row_ptr[at(row) + 1] += piece.first;
     piece = {};
+  });
+  return made;
+}
+
+template <class Make, class F>
+SparseMatrix matrix_of_pattern(const SparsePattern& pattern, std::int32_t columns, int threads,
+                               Make&& make, F&& write, std::int64_t each) {
+  SparseMatrix made{columns, pattern.row_ptr, pattern.col, {}};
+  made.val.resize(at(made.nonzeros() * each));
+  const std::int32_t rows = made.rows(), of_piece = rows_of_piece(rows, threads);
+  in_parallel((rows + of_piece - 1) / of_piece, threads, make, [&](auto& mine, int p) {
+    const std::int32_t end = std::min(rows, (p + 1) * of_piece);
+    for (std::int32_t row = p * of_piece; row < end; ++row)
+      write(mine, row, pattern.columns_of(row), made.val.data() + made.begin(row) * each);
   });
   return made;
 }

@@ -24,10 +24,22 @@ class RowSmoother {
       : s_(s), d_(d), m_(m), sums_(aggregates, times(d, m)) {}
 
   void append(std::int32_t row, std::vector<std::int32_t>& col, std::vector<double>& val) {
-    const BlockView& a = s_.a;
     select(row);
+    sums_.add(to_, 0, std::ssize(to_), adding_to(row));
+    sums_.move_to(col, val);
+  }
+  void write(std::int32_t row, std::span<const std::int32_t> columns, double* to) {
+    select(row);
+    sums_.expect(columns);
+    sums_.add_expected(to_, 0, std::ssize(to_), adding_to(row));
+    sums_.move_to(to);
+  }
+
+ private:
+  // What adds the product of entry from_[q] of the row.
+  auto adding_to(std::int32_t row) {
     const double scale = s_.strong == nullptr ? s_.omega : s_.omega / s_.diagonal[at(row)];
-    sums_.add(to_, 0, std::ssize(to_), [&](double* sum, std::int64_t q) {
+    return [this, row, scale, &a = s_.a](double* sum, std::int64_t q) {
       const std::int64_t k = from_[at(q)];
       const double* const block = a.val + k * d_ * d_;
       const double* const t = s_.t + std::int64_t{a.col[at(k)]} * d_ * m_;
@@ -37,11 +49,8 @@ class RowSmoother {
           const double factor = diagonal ? 1.0 - s_.omega : -scale * block[i * d_ + e];
           for (int c = 0; c < m_; ++c) sum[i * m_ + c] += factor * t[e * m_ + c];
         }
-    });
-    sums_.move_to(col, val);
+    };
   }
-
- private:
   // Entries that count: those of F whose columns are of aggregates. No branch: which ones are
   // strong cannot be predicted.
   void select(std::int32_t row) {
@@ -71,14 +80,24 @@ class RowSmoother {
 
 BlockMatrix smoothed_prolongator(const BlockView& a, const Aggregates& aggregates,
                                  std::span<const double> t, std::int32_t width, double lambda,
-                                 const Strength* strong, const std::vector<double>& diagonal) {
+                                 const Strength* strong, const std::vector<double>& diagonal,
+                                 const SparsePattern* known) {
   const Smoothing s{a, aggregates.of_row, t.data(), 4.0 / (3.0 * lambda), strong, diagonal};
+  const std::int32_t count = aggregates.count;
+  const int threads = threads_for(count, a.row_ptr.back());
   BlockMatrix p{a.height, width, {}};
   p.entries = with_sizes(a.height, width, [&](auto d, auto m) {
     using Smoother = RowSmoother<decltype(d), decltype(m)>;
+    const auto make = [&] { return Smoother(s, count, d, m); };
+    if (known != nullptr)
+      return matrix_of_pattern(
+          *known, count, threads, make,
+          [](Smoother& rows, std::int32_t row, auto columns, double* to) {
+            rows.write(row, columns, to);
+          },
+          times(d, m));
     return matrix_of_rows(
-        a.rows(), aggregates.count, threads_for(aggregates.count, a.row_ptr.back()),
-        [&] { return Smoother(s, aggregates.count, d, m); },
+        a.rows(), count, threads, make,
         [](Smoother& rows, std::int32_t row, auto& col, auto& val) { rows.append(row, col, val); },
         times(d, m));
   });

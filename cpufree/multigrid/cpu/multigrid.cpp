@@ -19,26 +19,49 @@ void for_shares(Parts& parts, Of&& of, F&& f) {
   });
 }
 
-// Writes the values of a matrix into a share of `rows` of it, which has its pattern.
-void take_values(const multigrid::SparseMatrix& matrix, const std::vector<std::int32_t>& rows,
-                 const LocalSystem<float>& columns, CpuShare<float>& share) {
+// Writes values into a share of `rows` of a matrix, whose pattern it has, slice by slice: of(lane,
+// row) begins a row of a slice, of(lane, row, column) is an entry of it.
+template <class F>
+void take_values(const std::vector<std::int32_t>& rows, const LocalSystem<float>& columns,
+                 CpuShare<float>& share, F&& of) {
   std::size_t slice = 0;
   constexpr std::int32_t kWidth = CpuShare<float>::kWidth;
-  // Of each row of a slice; where the row has no entry, they are of another one and not asked for.
-  std::array<std::vector<float>, at(kWidth)> of_column;
-  for (auto& values : of_column) values.resize(at(matrix.columns));
   for (const RowRange range : {share.plan.interior, share.plan.boundary})
     for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice) {
-      for (std::int32_t l = 0; l < std::min(kWidth, range.end - first); ++l) {
-        const std::int32_t row = rows[at(first + l)];
-        for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
-          of_column[at(l)][at(matrix.col[at(k)])] = static_cast<float>(matrix.val[at(k)]);
-      }
+      for (std::int32_t l = 0; l < std::min(kWidth, range.end - first); ++l)
+        of.begin(l, rows[at(first + l)]);
       each_entry(share.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
-        share.slices.val[place] = of_column[at(l)][at(columns.name_of(column))];
+        share.slices.val[place] = static_cast<float>(of.at_column(l, columns.name_of(column)));
       });
     }
 }
+
+// Where to look for a row's values: those of a sparse matrix,
+struct Scattered {
+  explicit Scattered(const multigrid::SparseMatrix& of) : matrix(of) {
+    for (auto& values : of_column) values.resize(at(of.columns));
+  }
+  void begin(int lane, std::int32_t row) {
+    for (std::int64_t k = matrix.begin(row); k < matrix.end(row); ++k)
+      of_column[at(lane)][at(matrix.col[at(k)])] = static_cast<float>(matrix.val[at(k)]);
+  }
+  float at_column(int lane, std::int32_t column) const { return of_column[at(lane)][at(column)]; }
+
+  const multigrid::SparseMatrix& matrix;
+  // Where a row has no entry, values are those of another one, and not asked for.
+  std::array<std::vector<float>, at(CpuShare<float>::kWidth)> of_column;
+};
+// and of a dense one.
+struct Dense {
+  void begin(int lane, std::int32_t row) { first[at(lane)] = at(row) * size; }
+  double at_column(int lane, std::int32_t column) const {
+    return values[first[at(lane)] + at(column)];
+  }
+
+  const std::vector<double>& values;
+  std::size_t size;
+  std::array<std::size_t, at(CpuShare<float>::kWidth)> first = {};
+};
 
 }  // namespace
 
@@ -85,37 +108,45 @@ bool CpuMultigrid<T>::rewrite(multigrid::Hierarchy hierarchy, const SharesOfA& o
   if (!same_patterns(hierarchy)) return false;
   fill_first_level(hierarchy.scale, of_a);
   for (std::size_t l = 0; l < levels_.size(); ++l) {
-    auto& parts = levels_[l].parts;
-    if (l > 0) {
-      const bool solves = levels_[l].solves;
-      const multigrid::SparseMatrix inverse =
-          solves ? inverse_of(hierarchy) : multigrid::SparseMatrix();
-      const auto& matrix = solves ? inverse : hierarchy.levels[l].matrix;
-      for_shares(
-          parts, [](Part& part) -> auto& { return part.shares; },
-          [&](CpuShare<float>& share, std::size_t pe) {
-            take_values(matrix, parts[pe].local.global_row, parts[pe].local, share);
-          });
-    }
-    if (l + 1 == levels_.size()) continue;
-    const auto& up = hierarchy.levels[l].prolongator;
-    const auto down = transpose(up);
-    const auto& below = levels_[l + 1].parts;
-    for_shares(
-        parts, [](Part& part) -> auto& { return part.prolongation; },
-        [&](CpuShare<float>& share, std::size_t pe) {
-          take_values(up, parts[pe].local.global_row, below[pe].local, share);
-        });
-    for_shares(
-        parts, [](Part& part) -> auto& { return part.restriction; },
-        [&](CpuShare<float>& share, std::size_t pe) {
-          const bool gathers = l + 1 == gathered_;
-          take_values(down, gathers ? parts[pe].gathers : below[pe].local.global_row,
-                      parts[pe].local, share);
-        });
+    if (l > 0) rewrite_level(hierarchy, l);
+    if (l + 1 < levels_.size()) rewrite_transfers(hierarchy.levels[l].prolongator, l);
   }
   finish(std::move(hierarchy));
   return true;
+}
+
+template <class T>
+void CpuMultigrid<T>::rewrite_level(const multigrid::Hierarchy& hierarchy, std::size_t l) {
+  auto& parts = levels_[l].parts;
+  const multigrid::SparseMatrix& matrix = hierarchy.levels[l].matrix;
+  for_shares(
+      parts, [](Part& part) -> auto& { return part.shares; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        const LocalSystem<float>& local = parts[pe].local;
+        if (levels_[l].solves)
+          take_values(local.global_row, local, share, Dense{hierarchy.inverse, at(matrix.rows())});
+        else
+          take_values(local.global_row, local, share, Scattered(matrix));
+      });
+}
+
+template <class T>
+void CpuMultigrid<T>::rewrite_transfers(const multigrid::SparseMatrix& up, std::size_t l) {
+  auto& parts = levels_[l].parts;
+  const auto& below = levels_[l + 1].parts;
+  const multigrid::SparseMatrix down = transpose(up);
+  for_shares(
+      parts, [](Part& part) -> auto& { return part.prolongation; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        take_values(parts[pe].local.global_row, below[pe].local, share, Scattered(up));
+      });
+  for_shares(
+      parts, [](Part& part) -> auto& { return part.restriction; },
+      [&](CpuShare<float>& share, std::size_t pe) {
+        const bool gathers = l + 1 == gathered_;
+        take_values(gathers ? parts[pe].gathers : below[pe].local.global_row, parts[pe].local,
+                    share, Scattered(down));
+      });
 }
 
 // Leaves the plan without its entries. `of_a`: for the first level, whose values are not written.
@@ -161,10 +192,10 @@ void CpuMultigrid<T>::fill_first_level(const std::vector<double>& scale, const S
       parts, [](Part& part) -> auto& { return part.shares; },
       [&](CpuShare<float>& share, std::size_t pe) {
         const auto& s = here[pe];
-        share = of_a[pe][at(&share - parts[pe].shares.data())].template with_values<float>(
-            [&](std::int32_t i, std::int32_t j, T value) {
-              return i == j ? 1.0 : static_cast<double>(value) * s[at(i)] * s[at(j)];
-            });
+        share.take_values(of_a[pe][at(&share - parts[pe].shares.data())],
+                          [&](std::int32_t i, std::int32_t j, T value) {
+                            return i == j ? 1.0 : static_cast<double>(value) * s[at(i)] * s[at(j)];
+                          });
       });
   reports_.front().bytes = 0.0;
   for (const Part& part : parts) {

@@ -60,6 +60,8 @@ class CpuMultigrid {
 
   void add_level(LevelPlan& plan, const SharesOfA& of_a = {});
   bool same_patterns(const multigrid::Hierarchy& hierarchy) const;
+  void rewrite_level(const multigrid::Hierarchy& hierarchy, std::size_t level);
+  void rewrite_transfers(const multigrid::SparseMatrix& up, std::size_t level);
   void finish(multigrid::Hierarchy hierarchy);
   void fill_first_level(const std::vector<double>& scale, const SharesOfA& of_a);
   void add_transfers(TransferPlan plan, std::size_t level, bool gathers);

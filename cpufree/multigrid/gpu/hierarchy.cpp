@@ -29,13 +29,15 @@ multigrid::SparseMatrix fetched(const MatrixOnGpu& a) {
 class Setup {
  public:
   // `bytes`: of the matrix.
-  Setup(HierarchyOnGpu& h, int device, double bytes, const multigrid::Options& options)
+  Setup(HierarchyOnGpu& h, int device, double bytes, const multigrid::Options& options,
+        LapTimer* timer)
       : h_(h),
         options_(options),
+        timer_(timer),
         steps_(device, bytes),
         products_(device, bytes),
         theta_(options.theta) {
-    h_.kept = std::make_unique<Scratch>(device, 2.0 * bytes);
+    if (!h_.kept) h_.kept = std::make_unique<Scratch>(device, 2.0 * bytes);
   }
 
   template <class T>
@@ -44,15 +46,20 @@ class Setup {
     LevelOnGpu& first = h_.levels.emplace_back();
     if (!owner.empty()) first.owner = {steps_.stream(), owner};
     if (!order.empty()) order_ = {steps_.stream(), order};
-    MatrixOnGpu& made = first.matrix;
-    made.rows = a.rows;
-    made.nonzeros = a.nonzeros;
-    made.columns = static_cast<std::int32_t>(a.rows);
-    made.ptr = DeviceArray<std::int64_t>::borrow(a.ptr, at(a.rows) + 1);
-    made.col = DeviceArray<std::int32_t>::borrow(a.col, at(a.nonzeros));
-    made.val = h_.kept->array<double>(a.nonzeros);
-    scale(made, values_of(a.val));
-    h_.scale = std::move(roots_);
+    first.matrix.rows = a.rows;
+    first.matrix.nonzeros = a.nonzeros;
+    first.matrix.columns = static_cast<std::int32_t>(a.rows);
+    first.matrix.val = h_.kept->array<double>(a.nonzeros);
+    take(a);
+  }
+  // Level 0 of values that lie here.
+  template <class T>
+  void take(const GivenRows<T>& a) {
+    LevelOnGpu& first = h_.levels.front();
+    first.matrix.ptr = DeviceArray<std::int64_t>::borrow(a.ptr, at(a.rows) + 1);
+    first.matrix.col = DeviceArray<std::int32_t>::borrow(a.col, at(a.nonzeros));
+    scale(first, values_of(a.val));
+    lap("multigrid");
   }
 
   // Coarsens the last level. Returns why that is not worth while; "": there is another level.
@@ -62,20 +69,36 @@ class Setup {
     steps_.scratch().release(mark);
     return why;
   }
+  // The same as it has been done for another matrix.
+  void repeat() {
+    for (std::size_t l = 0; l + 1 < h_.levels.size(); ++l) {
+      const auto mark = steps_.scratch().mark();
+      add_numbers(h_.levels[l], h_.levels[l + 1].matrix, kAny, kAny);
+      scale_next(h_.levels[l], h_.levels[l + 1]);
+      steps_.scratch().release(mark);
+    }
+  }
   void solve_last() {
     LevelOnGpu& last = fine();
     // Level 0 is never inverted: its rows are numbered as those of A are.
     if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest) {
       multigrid::NearNullSpace near;
-      const auto constant = fetch(steps_.stream(), constant_.data(), at(last.matrix.rows));
+      const auto constant = fetch(steps_.stream(), last.constant.data(), at(last.matrix.rows));
       near.vectors.assign(constant.begin(), constant.end());
       h_.inverse = multigrid::dense_inverse(fetched(last.matrix), near);
     }
     if (h_.inverse.empty()) last.lambda = steps_.largest_eigenvalue(last.matrix);
     steps_.stream().wait();
+    lap("multigrid_coarsest");
   }
 
  private:
+  // Of what has been queued since the lap before.
+  void lap(const char* name) const {
+    if (timer_ == nullptr) return;
+    steps_.stream().wait();
+    timer_->lap(name);
+  }
   LevelOnGpu& fine() { return h_.levels.back(); }
   bool whole() const { return h_.gathered > 0 && h_.levels.size() > h_.gathered; }
   const std::int32_t* owners() {
@@ -91,86 +114,99 @@ class Setup {
   }
 
   // Scales a matrix to a diagonal of ones. The constant, scaled, is what the next level represents.
-  void scale(MatrixOnGpu& a, setup::Values from) {
-    roots_ = h_.kept->array<double>(a.rows);
-    constant_ = h_.kept->array<double>(a.rows);
-    threshold_ = h_.kept->array<double>(a.rows);
-    steps_.launch(setup::InvertRoots{a.rows, a.ptr.data(), a.col.data(), from, roots_.data()},
+  void scale(LevelOnGpu& level, setup::Values from) {
+    MatrixOnGpu& a = level.matrix;
+    for (auto* array : {&level.roots, &level.constant, &level.threshold})
+      if (array->size() == 0) *array = h_.kept->array<double>(a.rows);
+    double* const roots = level.roots.data();
+    steps_.launch(setup::InvertRoots{a.rows, a.ptr.data(), a.col.data(), from, roots}, a.rows);
+    steps_.launch(setup::ScaleRows{a.rows, a.ptr.data(), a.col.data(), from, roots, theta_,
+                                   a.val.data(), level.threshold.data()},
                   a.rows);
-    steps_.launch(setup::ScaleRows{a.rows, a.ptr.data(), a.col.data(), from, roots_.data(), theta_,
-                                   a.val.data(), threshold_.data()},
-                  a.rows);
-    steps_.launch(setup::InvertScale{a.rows, roots_.data(), constant_.data()}, a.rows);
+    steps_.launch(setup::InvertScale{a.rows, roots, level.constant.data()}, a.rows);
   }
 
   std::string try_to_coarsen() {
-    const MatrixOnGpu& a = fine().matrix;
-    const StrongOnGpu strong = steps_.find_strong(a, owners(), threshold_.data());
-    AggregatesOnGpu made = steps_.aggregate(a, strong, owners(), order(), *h_.kept);
+    LevelOnGpu& from = fine();
+    from.strong = steps_.find_strong(from.matrix, owners(), from.threshold.data(), *h_.kept);
+    lap("multigrid_strength");
+    AggregatesOnGpu made = steps_.aggregate(from.matrix, from.strong, owners(), order(), *h_.kept);
+    lap("multigrid_aggregates");
     theta_ *= 0.5;
     if (made.count == 0) return "no row has a strong coupling to another one";
     if (static_cast<double>(made.covered) < options_.least_ratio * made.count)
       return "coarsening stalls: " + std::to_string(made.covered) + " rows make " +
              std::to_string(made.count) + " unknowns";
+    LevelOnGpu coarse;
+    coarse.owner = std::move(made.owner);
+    from.aggregates = std::move(made);
     const double nonzeros = static_cast<double>(h_.levels.front().matrix.nonzeros);
     const double room = (options_.most_complexity - complexity()) * nonzeros;
-    if (!add_level(strong, made, multigrid::kMostMultiplications * nonzeros, room))
+    if (!add_numbers(from, coarse.matrix, multigrid::kMostMultiplications * nonzeros, room)) {
+      from.prolongator = {}, from.restriction = {};
       return "coarser levels would be dense";
-    return {};
-  }
-
-  MatrixOnGpu prolongator(const StrongOnGpu& strong, const AggregatesOnGpu& made) {
-    const MatrixOnGpu& a = fine().matrix;
-    auto* const diagonal = steps_.scratch().take<double>(a.rows);
-    auto* const root = steps_.scratch().take<double>(a.rows);
-    steps_.launch(setup::FilterDiagonal{a.view(), strong.bits, constant_.data(), diagonal, root},
-                  a.rows);
-    // Without weak entries the filtered matrix is the matrix.
-    const double lambda =
-        strong.some_weak ? steps_.largest_eigenvalue(a, strong.bits, root) : fine().lambda;
-    setup::Factors of;
-    of.a = a.view();
-    of.aggregate = made.of_row;
-    of.constant = constant_.data();
-    of.strong = strong.bits;
-    of.diagonal = diagonal;
-    of.omega = 4.0 / (3.0 * lambda);
-    return *steps_.multiply(of, made.count, kAny, kAny, *h_.kept);
-  }
-  // R A P, R the transpose of P.
-  std::optional<MatrixOnGpu> galerkin_product(const MatrixOnGpu& a, const MatrixOnGpu& p,
-                                              const MatrixOnGpu& r, double most, double room) {
-    setup::Factors of;
-    of.a = a.view(), of.b = p.view();
-    const auto mark = products_.mark();
-    const auto ap = steps_.multiply(of, p.columns, most, kAny, products_);
-    if (!ap) return std::nullopt;
-    of.a = r.view(), of.b = ap->view();
-    auto product = steps_.multiply(of, p.columns, most, room, *h_.kept);
-    products_.release(mark);
-    return product;
-  }
-
-  // False: the product takes more multiplications or has more nonzeros than it may.
-  bool add_level(const StrongOnGpu& strong, AggregatesOnGpu& made, double most, double room) {
-    fine().lambda = steps_.largest_eigenvalue(fine().matrix);
-    MatrixOnGpu p = prolongator(strong, made);
-    MatrixOnGpu r = steps_.transpose(p, *h_.kept);
-    auto product = galerkin_product(fine().matrix, p, r, most, room);
-    if (!product) return false;
-    LevelOnGpu coarse;
-    coarse.matrix = *std::move(product);
-    scale(coarse.matrix, values_of(coarse.matrix.val.data()));
-    steps_.launch(setup::ScaleColumns{p.nonzeros, p.col.data(), p.val.data(), roots_.data()},
-                  p.nonzeros);
-    steps_.launch(setup::ScaleEachRow{r.view(), roots_.data()}, r.rows);
-    coarse.owner = std::move(made.owner);
-    fine().prolongator = std::move(p);
-    fine().restriction = std::move(r);
+    }
+    scale_next(from, coarse);
     if (!whole() && coarse.matrix.rows <= options_.gathered && several(coarse.owner))
       h_.gathered = h_.levels.size();
     h_.levels.push_back(std::move(coarse));
+    return {};
+  }
+
+  // The largest eigenvalue, the prolongator, its transpose and R A P, of which patterns are found
+  // where they are not known. False: R A P takes more multiplications or has more nonzeros than it
+  // may.
+  bool add_numbers(LevelOnGpu& level, ProductOnGpu& product, double most, double room) {
+    level.lambda = steps_.largest_eigenvalue(level.matrix);
+    const setup::Factors smoothing = factors_of_prolongator(level);
+    lap("multigrid_eigenvalues");
+    multiply(smoothing, level.aggregates.count, kAny, kAny, *h_.kept, level.prolongator);
+    steps_.transpose(level.prolongator, *h_.kept, level.restriction);
+    setup::Factors of;
+    of.a = level.matrix.view(), of.b = level.prolongator.view();
+    ProductOnGpu& first = level.matrix_by_coarse;
+    const auto mark = products_.mark();
+    bool made = multiply(of, level.prolongator.columns, most, kAny, products_, first);
+    of.a = level.restriction.view(), of.b = first.view();
+    made = made && multiply(of, level.prolongator.columns, most, room, *h_.kept, product);
+    first.col = {}, first.val = {};
+    products_.release(mark);
+    lap("multigrid_products");
+    return made;
+  }
+  bool multiply(const setup::Factors& of, std::int32_t columns, double most, double room,
+                Scratch& memory, ProductOnGpu& product) {
+    if (product.ptr.size() == 0 && !steps_.plan(of, columns, most, room, *h_.kept, product))
+      return false;
+    steps_.multiply(of, memory, product);
     return true;
+  }
+  setup::Factors factors_of_prolongator(const LevelOnGpu& level) {
+    const MatrixOnGpu& a = level.matrix;
+    const StrongOnGpu& strong = level.strong;
+    auto* const diagonal = steps_.scratch().take<double>(a.rows);
+    auto* const root = steps_.scratch().take<double>(a.rows);
+    steps_.launch(
+        setup::FilterDiagonal{a.view(), strong.bits, level.constant.data(), diagonal, root},
+        a.rows);
+    // Without weak entries the filtered matrix is the matrix.
+    const double lambda =
+        strong.some_weak ? steps_.largest_eigenvalue(a, strong.bits, root) : level.lambda;
+    setup::Factors of;
+    of.a = a.view();
+    of.aggregate = level.aggregates.of_row;
+    of.constant = level.constant.data();
+    of.strong = strong.bits;
+    of.diagonal = diagonal;
+    of.omega = 4.0 / (3.0 * lambda);
+    return of;
+  }
+  void scale_next(LevelOnGpu& level, LevelOnGpu& next) {
+    scale(next, values_of(next.matrix.val.data()));
+    const MatrixOnGpu &p = level.prolongator, &r = level.restriction;
+    steps_.launch(setup::ScaleColumns{p.nonzeros, p.col.data(), p.val.data(), next.roots.data()},
+                  p.nonzeros);
+    steps_.launch(setup::ScaleEachRow{r.view(), next.roots.data()}, r.rows);
   }
   static bool several(const DeviceArray<std::int32_t>& owner) {
     if (owner.size() == 0) return false;
@@ -181,10 +217,10 @@ class Setup {
   static constexpr double kAny = std::numeric_limits<double>::infinity();
   HierarchyOnGpu& h_;
   const multigrid::Options& options_;
+  LapTimer* timer_;
   SetupSteps steps_;
   Scratch products_;  // A P
   DeviceArray<std::int32_t> order_;
-  DeviceArray<double> roots_, constant_, threshold_;  // of the last level
   double theta_;
 };
 
@@ -208,7 +244,7 @@ multigrid::Hierarchy HierarchyOnGpu::download() const {
     if (to.owner.empty()) to.owner.assign(at(level.matrix.rows), 0);
     to.lambda = level.lambda;
   }
-  made.scale = scale.download();
+  made.scale = scale().download();
   made.gathered = gathered;
   made.inverse = inverse;
   made.why = why;
@@ -219,10 +255,11 @@ template <class T>
 std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<T>& a,
                                                     const std::vector<std::int32_t>& owner,
                                                     const std::vector<std::int32_t>& order,
-                                                    const multigrid::Options& options) {
+                                                    const multigrid::Options& options,
+                                                    LapTimer* timer) {
   const gpu::OnDevice here(device);
   HierarchyOnGpu h;
-  Setup making(h, device, 12.0 * static_cast<double>(a.nonzeros), options);
+  Setup making(h, device, 12.0 * static_cast<double>(a.nonzeros), options, timer);
   try {
     making.begin(a, owner, order);
     while (h.why.empty() &&
@@ -233,6 +270,16 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
     return std::nullopt;
   }
   return h;
+}
+
+template <class T>
+void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid::Options& options,
+                             HierarchyOnGpu& hierarchy, LapTimer* timer) {
+  const gpu::OnDevice here(device);
+  Setup making(hierarchy, device, 12.0 * static_cast<double>(a.nonzeros), options, timer);
+  making.take(a);
+  making.repeat();
+  making.solve_last();
 }
 
 bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros) {
@@ -264,21 +311,15 @@ std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
   return std::nullopt;
 }
 
-template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace&,
-                                                              const CsrView<float>&,
-                                                              const HaloPlan<float>&,
-                                                              const multigrid::Options&);
-template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace&,
-                                                              const CsrView<double>&,
-                                                              const HaloPlan<double>&,
-                                                              const multigrid::Options&);
-template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int, const GivenRows<float>&,
-                                                             const std::vector<std::int32_t>&,
-                                                             const std::vector<std::int32_t>&,
-                                                             const multigrid::Options&);
-template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int, const GivenRows<double>&,
-                                                             const std::vector<std::int32_t>&,
-                                                             const std::vector<std::int32_t>&,
-                                                             const multigrid::Options&);
+#define CPUFREE_HIERARCHY_ON_GPU(T)                                                          \
+  template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(                             \
+      const GpuPlace&, const CsrView<T>&, const HaloPlan<T>&, const multigrid::Options&);    \
+  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                              \
+      int, const GivenRows<T>&, const std::vector<std::int32_t>&,                            \
+      const std::vector<std::int32_t>&, const multigrid::Options&, LapTimer*);               \
+  template void remake_hierarchy_on_gpu(int, const GivenRows<T>&, const multigrid::Options&, \
+                                        HierarchyOnGpu&, LapTimer*);
+CPUFREE_HIERARCHY_ON_GPU(float)
+CPUFREE_HIERARCHY_ON_GPU(double)
 
 }  // namespace cpufree

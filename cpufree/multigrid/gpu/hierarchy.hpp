@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cpufree/base/laps.hpp"
 #include "cpufree/multigrid/gpu/setup_steps.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
 #include "cpufree/solvers/gpu/place.hpp"
@@ -14,21 +15,28 @@
 namespace cpufree {
 
 struct LevelOnGpu {
-  MatrixOnGpu matrix;                    // of level 0: pattern and columns are those of A
-  MatrixOnGpu prolongator, restriction;  // to the next level; the last one has none
+  ProductOnGpu matrix;  // of level 0: pattern and columns are those of A
+  ProductOnGpu prolongator;
+  MatrixOnGpu restriction;               // these are to the next level; the last one has none
   gpu::DeviceArray<std::int32_t> owner;  // empty: there is one PE
   double lambda = 1.0;
+
+  // What has been decided of the way to the next level, and what that is computed from.
+  StrongOnGpu strong;                                   // bits alone
+  AggregatesOnGpu aggregates;                           // without owners
+  ProductOnGpu matrix_by_coarse;                        // matrix times prolongator: pattern alone
+  gpu::DeviceArray<double> roots, constant, threshold;  // of rows
 };
 
 // Fields are those of multigrid::Hierarchy.
 struct HierarchyOnGpu {
   std::vector<LevelOnGpu> levels;
-  gpu::DeviceArray<double> scale;
   std::size_t gathered = 0;
   std::vector<double> inverse;
   std::string why;
   std::unique_ptr<Scratch> kept;  // has the arrays
 
+  const gpu::DeviceArray<double>& scale() const { return levels.front().roots; }
   multigrid::Hierarchy download() const;
 };
 // Without the bytes.
@@ -45,12 +53,20 @@ struct GivenRows {
 };
 
 // As make_hierarchy, for the constant as near-null space. `owner`: empty where there is one PE;
-// `order`: as there. None: kernels have no room for a row. Throws OutOfMemory.
+// `order`: as there. `timer`: of the steps, if there is any. None: kernels have no room for a row.
+// Throws OutOfMemory.
 template <class T>
 std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<T>& a,
                                                     const std::vector<std::int32_t>& owner,
                                                     const std::vector<std::int32_t>& order,
-                                                    const multigrid::Options& options);
+                                                    const multigrid::Options& options,
+                                                    LapTimer* timer = nullptr);
+
+// Numbers for a hierarchy that was made of another matrix with this pattern: what is decided on the
+// way down stays, and all patterns. Of one PE. Throws OutOfMemory.
+template <class T>
+void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid::Options& options,
+                             HierarchyOnGpu& hierarchy, LapTimer* timer = nullptr);
 
 // Whether a GPU is to make the hierarchy of a matrix with so many nonzeros: one process has all of
 // it, the constant is its near-null space, and no levels come from outside.

@@ -47,8 +47,8 @@ LevelOrder LevelPacker::order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& r
 }
 
 template <class T>
-PackedOnGpu LevelPacker::pack_first(const GpuRows<T>& a, const double* scale,
-                                    const PeLayout& of_a) {
+void LevelPacker::pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a,
+                             PackedOnGpu to) {
   const auto mark = steps_.scratch().mark();
   auto* const scaled = steps_.scratch().take<double>(a.nnz);
   steps_.launch(setup::ScaleNamedRows{a.rows, a.ptr.data(), a.col.data(), values_of(a.val.data()),
@@ -60,13 +60,12 @@ PackedOnGpu LevelPacker::pack_first(const GpuRows<T>& a, const double* scale,
   HaloPlan<T> alone;
   alone.local.emplace_back();
   await_everybody(alone, of_pes, static_cast<std::int32_t>(of_pes.front().size()));
-  PackedOnGpu made = pack({a.rows, a.ptr.data(), a.col.data(), scaled}, a.nnz, a.rows, nullptr,
-                          nullptr, of_pes.front());
+  pack(Given{{a.rows, a.ptr.data(), a.col.data(), scaled}, a.nnz, a.rows}, of_pes.front(), to);
   steps_.scratch().release(mark);
-  return made;
 }
 
-PackedOnGpu LevelPacker::pack_inverse(const std::vector<double>& inverse, const LevelOrder& order) {
+void LevelPacker::pack_inverse(const std::vector<double>& inverse, const LevelOrder& order,
+                               PackedOnGpu to) {
   MatrixOnGpu full;
   while (full.rows * full.rows < static_cast<std::int64_t>(inverse.size())) ++full.rows;
   full.columns = static_cast<std::int32_t>(full.rows);
@@ -79,7 +78,7 @@ PackedOnGpu LevelPacker::pack_inverse(const std::vector<double>& inverse, const 
   full.ptr = {steps_.stream(), ptr};
   full.col = {steps_.stream(), col};
   full.val = {steps_.stream(), inverse};
-  return pack(full, order, order);
+  pack(full, order, order, {}, to);
 }
 
 template <class T>
@@ -105,61 +104,67 @@ DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& o
   return made;
 }
 
-PackedOnGpu LevelPacker::pack(const MatrixOnGpu& matrix, const LevelOrder& rows,
-                              const LevelOrder& columns, const Plans& plans) {
+void LevelPacker::pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
+                       const Plans& plans, PackedOnGpu to) {
   const auto numbers = [](const DeviceArray<std::int32_t>& of) {
     return of.size() == 0 ? nullptr : of.data();
   };
-  return pack(matrix.view(), matrix.nonzeros, matrix.columns, numbers(rows.row),
-              numbers(columns.number), plans);
+  pack(Given{matrix.view(), matrix.nonzeros, matrix.columns, numbers(rows.row),
+             numbers(columns.number)},
+       plans, to);
 }
 
-PackedOnGpu LevelPacker::pack(const setup::Rows& from, std::int64_t nonzeros, std::int32_t columns,
-                              const std::int32_t* list, const std::int32_t* number,
-                              const Plans& plans) {
-  const auto mark = steps_.scratch().mark();
-  std::vector<GpuRows<float>> all;
-  GpuRows<float>& mine = all.emplace_back(device_);
+// The rows in their places, in scratch memory.
+GpuRows<float> LevelPacker::placed(const Given& given) {
+  const setup::Rows& from = given.rows;
+  GpuRows<float> mine(device_);
   mine.rows = mine.interior = static_cast<std::int32_t>(from.count);
-  mine.nnz = nonzeros;
-  mine.columns = columns;
+  mine.nnz = given.nonzeros;
+  mine.columns = given.columns;
   mine.ptr = steps_.scratch().array<std::int64_t>(from.count + 1);
-  mine.col = steps_.scratch().array<std::int32_t>(nonzeros);
-  mine.val = steps_.scratch().array<float>(nonzeros);
-  if (list == nullptr) {
+  mine.col = steps_.scratch().array<std::int32_t>(given.nonzeros);
+  mine.val = steps_.scratch().array<float>(given.nonzeros);
+  if (given.list == nullptr) {
     gpu::copy(mine.ptr.data(), from.ptr, mine.ptr.size() * sizeof(std::int64_t), steps_.stream());
   } else {
     auto* const length = steps_.scratch().take<std::int32_t>(from.count);
-    steps_.launch(setup::LengthsOf{from.ptr, list, from.count, length}, from.count);
+    steps_.launch(setup::LengthsOf{from.ptr, given.list, from.count, length}, from.count);
     steps_.scan(length, from.count, mine.ptr.data());
   }
   setup::PlaceRowsInSingle place;
   place.from = from;
   place.count = from.count;
-  place.list = list;
-  place.number = number;
+  place.list = given.list;
+  place.number = given.number;
   place.ptr = mine.ptr.data();
   place.col = mine.col.data();
   place.val = mine.val.data();
   steps_.launch(place, from.count * kTeamItems);
   steps_.stream().wait();  // the rows have a stream of their own
-
-  HaloPlan<float> alone;
-  alone.local.emplace_back();
-  GpuLayouts<float> layouts(std::move(all));
-  std::vector<Plans> of_pes{plans};
-  if (plans.empty()) of_pes = layouts.block_plans(alone, blocks_, Awaited::everybody);
-  PackedOnGpu made{
-      std::move(layouts.lay_out(std::move(of_pes), options_of_levels(threads_)).front()), {}};
-  fill_slices(layouts, 0, made.layout, made.slices);
-  steps_.scratch().release(mark);
-  return made;
+  return mine;
 }
 
-#define CPUFREE_LEVEL_PACKER(T)                                                                    \
-  template LevelOrder LevelPacker::order_of(const GpuRows<T>&);                                    \
-  template PackedOnGpu LevelPacker::pack_first(const GpuRows<T>&, const double*, const PeLayout&); \
-  template DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>&, const PeLayout&,           \
+void LevelPacker::pack(const Given& given, const Plans& plans, PackedOnGpu to) {
+  const auto mark = steps_.scratch().mark();
+  std::vector<GpuRows<float>> all;
+  all.push_back(placed(given));
+  GpuLayouts<float> layouts(std::move(all));
+  if (to.layout.shares.empty()) {
+    HaloPlan<float> alone;
+    alone.local.emplace_back();
+    std::vector<Plans> of_pes{plans};
+    if (plans.empty()) of_pes = layouts.block_plans(alone, blocks_, Awaited::everybody);
+    to.layout = std::move(layouts.lay_out(std::move(of_pes), options_of_levels(threads_)).front());
+  }
+  fill_slices(layouts, 0, to.layout, to.slices);
+  steps_.scratch().release(mark);
+}
+
+#define CPUFREE_LEVEL_PACKER(T)                                                            \
+  template LevelOrder LevelPacker::order_of(const GpuRows<T>&);                            \
+  template void LevelPacker::pack_first(const GpuRows<T>&, const double*, const PeLayout&, \
+                                        PackedOnGpu);                                      \
+  template DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>&, const PeLayout&,   \
                                                      const double*);
 CPUFREE_LEVEL_PACKER(float)
 CPUFREE_LEVEL_PACKER(double)

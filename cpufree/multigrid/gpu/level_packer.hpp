@@ -10,8 +10,8 @@ namespace cpufree {
 
 // A matrix between levels or of one: what lay_out_shares and fill_slices make of it on the host.
 struct PackedOnGpu {
-  PeLayout layout;
-  SlicesOnGpu<float> slices;
+  PeLayout& layout;
+  SlicesOnGpu<float>& slices;
 };
 
 // The rows of a level in the sequence in which its PE has them. Empty: their own.
@@ -33,21 +33,29 @@ class LevelPacker {
   LevelOrder order_of(const GpuRows<T>& a);
   LevelOrder order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& restriction);
 
+  // Where `to` is packed, values alone are written there; its pattern is the same.
   // Level 0, of the rows of A as they lie there, in the blocks of A.
   template <class T>
-  PackedOnGpu pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a);
-  PackedOnGpu pack_inverse(const std::vector<double>& inverse, const LevelOrder& order);
+  void pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a, PackedOnGpu to);
+  void pack_inverse(const std::vector<double>& inverse, const LevelOrder& order, PackedOnGpu to);
   // What scales the private vectors of A's PE; 0 in gaps.
   template <class T>
   gpu::DeviceArray<T> private_scale(const GpuRows<T>& a, const PeLayout& of_a, const double* scale);
   // A matrix with rows and columns in these orders, in these blocks; without any, in blocks of its
   // own.
-  PackedOnGpu pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
-                   const Plans& plans = {});
+  void pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
+            const Plans& plans, PackedOnGpu to);
 
  private:
-  PackedOnGpu pack(const multigrid::setup::Rows& from, std::int64_t nonzeros, std::int32_t columns,
-                   const std::int32_t* list, const std::int32_t* number, const Plans& plans);
+  struct Given {
+    multigrid::setup::Rows rows;
+    std::int64_t nonzeros = 0;
+    std::int32_t columns = 0;
+    const std::int32_t* list = nullptr;    // rows in sequence; null: as they are
+    const std::int32_t* number = nullptr;  // of columns; null: the same
+  };
+  GpuRows<float> placed(const Given& given);
+  void pack(const Given& given, const Plans& plans, PackedOnGpu to);
 
   SetupSteps steps_;
   Scratch& kept_;

@@ -94,41 +94,83 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierar
 template <class T>
 GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
                               const GpuRows<T>& rows, const PeLayout& of_a, int threads)
-    : threads_(threads), pes_(1), reports_(report_of(hierarchy)), why_(hierarchy.why) {
+    : threads_(threads),
+      made_(std::make_unique<HierarchyOnGpu>(std::move(hierarchy))),
+      levels_(made_->levels.size()),
+      pes_(1),
+      reports_(report_of(*made_)),
+      why_(made_->why) {
   const int device = place.devices.front();
   const gpu::OnDevice here(device);
-  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads, *hierarchy.kept);
-  LevelOrder fine = packer.order_of(rows);
-  add_level(device, packer.pack_first(rows, hierarchy.scale.data(), of_a), rows.rows);
-  pes_.front().scale = packer.private_scale(rows, of_a, hierarchy.scale.data());
-  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
-    LevelOnGpu &above = hierarchy.levels[l - 1], &level = hierarchy.levels[l];
-    LevelOrder coarse = packer.order_of(level.matrix, above.restriction);
-    const bool inverted = l + 1 == hierarchy.levels.size() && !hierarchy.inverse.empty();
-    add_level(device,
-              inverted ? packer.pack_inverse(hierarchy.inverse, coarse)
-                       : packer.pack(level.matrix, coarse, coarse),
-              static_cast<std::int32_t>(level.matrix.rows));
-    Level& from = levels_[l - 1];
-    const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
-    from.prolongation = matrix_of(packer.pack(above.prolongator, fine, coarse, in_blocks_of(from)),
-                                  reports_[l - 1]);
-    from.restriction = matrix_of(
-        packer.pack(above.restriction, coarse, fine, in_blocks_of(levels_[l])), reports_[l - 1]);
-    fine = std::move(coarse);
+  LevelPacker packer(device, static_cast<int>(of_a.shares.size()), threads, *made_->kept);
+  orders_.push_back(packer.order_of(rows));
+  for (std::size_t l = 1; l < levels_.size(); ++l)
+    orders_.push_back(packer.order_of(made_->levels[l].matrix, made_->levels[l - 1].restriction));
+  pack_levels(packer, rows, of_a);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    Level& level = levels_[l];
+    const auto count = static_cast<std::int32_t>(made_->levels[l].matrix.rows);
+    extent_.rows_and_ghosts.push_back(at(count));
+    for (const Matrix* matrix : {&level.matrix, &level.restriction, &level.prolongation})
+      reports_[l].bytes += bytes_of<float>(matrix->layouts);
+    add_part(level, device, count, count);
+    level.parts.back().send_ptr = {device, std::vector<std::int64_t>{0}};
+    level.parts.back().destinations = {device, std::vector<Destination>{}};
   }
-  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
-  levels_.back().solves = !hierarchy.inverse.empty();
   choose_packets(place);
+  // Solves are to have room for vectors, and for right-hand sides together.
+  constexpr std::size_t kShare = 4;
+  if (kShare * made_->kept->bytes() > gpu::memory_info().free) {
+    made_.reset();
+    orders_.clear();
+  }
 }
 
 template <class T>
-auto GpuMultigrid<T>::matrix_of(PackedOnGpu packed, LevelReport& report) -> Matrix {
-  Matrix made;
-  made.layouts.push_back(std::move(packed.layout));
-  made.slices.push_back(std::move(packed.slices));
-  report.bytes += bytes_of<float>(made.layouts);
-  return made;
+void GpuMultigrid<T>::remake(const GpuPlace& place, const GpuRows<T>& sent,
+                             const multigrid::Options& options, LapTimer& timer) {
+  remake_hierarchy_on_gpu<T>(
+      place.devices.front(),
+      {sent.rows, sent.nnz, sent.ptr.data(), sent.col.data(), sent.val.data()}, options, *made_,
+      &timer);
+}
+
+template <class T>
+void GpuMultigrid<T>::rewrite(const GpuRows<T>& rows, const PeLayout& of_a) {
+  const gpu::OnDevice here(rows.device());
+  LevelPacker packer(rows.device(), static_cast<int>(of_a.shares.size()), threads_, *made_->kept);
+  pack_levels(packer, rows, of_a);
+}
+
+// All matrices of the levels, the first time and again.
+template <class T>
+void GpuMultigrid<T>::pack_levels(LevelPacker& packer, const GpuRows<T>& rows,
+                                  const PeLayout& of_a) {
+  const HierarchyOnGpu& h = *made_;
+  const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
+  packer.pack_first(rows, h.scale().data(), of_a, packed(levels_.front().matrix));
+  pes_.front().scale = packer.private_scale(rows, of_a, h.scale().data());
+  levels_.back().solves = !h.inverse.empty();
+  for (std::size_t l = 1; l < levels_.size(); ++l) {
+    const LevelOnGpu& above = h.levels[l - 1];
+    const LevelOrder &fine = orders_[l - 1], &coarse = orders_[l];
+    Level &from = levels_[l - 1], &level = levels_[l];
+    if (level.solves)
+      packer.pack_inverse(h.inverse, coarse, packed(level.matrix));
+    else
+      packer.pack(h.levels[l].matrix, coarse, coarse, {}, packed(level.matrix));
+    packer.pack(above.prolongator, fine, coarse, in_blocks_of(from), packed(from.prolongation));
+    packer.pack(above.restriction, coarse, fine, in_blocks_of(level), packed(from.restriction));
+  }
+  for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = h.levels[l].lambda;
+}
+
+// Of the one PE, which may not have anything yet.
+template <class T>
+PackedOnGpu GpuMultigrid<T>::packed(Matrix& matrix) {
+  matrix.layouts.resize(1);
+  matrix.slices.resize(1);
+  return {matrix.layouts.front(), matrix.slices.front()};
 }
 
 template <class T>
@@ -162,16 +204,6 @@ void GpuMultigrid<T>::add_level(const GpuPlace& place, const LevelPlan& plan) {
 }
 
 // Of the one PE, which exchanges nothing with others.
-template <class T>
-void GpuMultigrid<T>::add_level(int device, PackedOnGpu packed, std::int32_t rows) {
-  Level& level = levels_.emplace_back();
-  extent_.rows_and_ghosts.push_back(at(rows));
-  level.matrix = matrix_of(std::move(packed), reports_[levels_.size() - 1]);
-  add_part(level, device, rows, rows);
-  level.parts.back().send_ptr = {device, std::vector<std::int64_t>{0}};
-  level.parts.back().destinations = {device, std::vector<Destination>{}};
-}
-
 template <class T>
 void GpuMultigrid<T>::add_part(Level& level, int device, std::int32_t rows, std::int32_t interior) {
   const PeLayout& layout = level.matrix.layouts[level.parts.size()];

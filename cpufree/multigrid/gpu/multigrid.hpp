@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,20 @@ class GpuMultigrid {
   GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy, const GpuRows<T>& rows,
                const PeLayout& of_a, int threads);
 
+  // Whether an update can compute the numbers anew: a GPU has made the levels, and had room to keep
+  // what they were made from.
+  bool keeps_patterns() const { return made_ != nullptr; }
+  // Numbers of a matrix with the same pattern: of A's rows as they were sent, and then as they lie
+  // there. `show` is due.
+  void remake(const GpuPlace& place, const GpuRows<T>& sent, const multigrid::Options& options,
+              LapTimer& timer);
+  void rewrite(const GpuRows<T>& rows, const PeLayout& of_a);
+
   const LevelsExtent& extent() const { return extent_; }
   const std::vector<LevelReport>& reports() const { return reports_; }
   const std::string& why() const { return why_; }
 
-  // Tells the blocks of all PEs what they have in the heaps. Once.
+  // Tells the blocks of all PEs what they have in the heaps; again after `rewrite`.
   void show(const GpuPlace& place, const Heap<T>& heap, const GpuHeaps& heaps);
   // What a block's copy of its levels takes on chip.
   std::size_t fast_bytes() const { return fast_level_bytes<Single>(levels_.size()); }
@@ -66,11 +76,11 @@ class GpuMultigrid {
     Array<CycleArgs<WarpSlices<T>>> args;
   };
 
-  static Matrix matrix_of(PackedOnGpu packed, LevelReport& report);
+  static PackedOnGpu packed(Matrix& matrix);
   Matrix send(const GpuPlace& place, const HaloPlan<float>& plan, const BlockPlans& blocks,
               LevelReport& report) const;
   void add_level(const GpuPlace& place, const LevelPlan& plan);
-  void add_level(int device, PackedOnGpu packed, std::int32_t rows);
+  void pack_levels(LevelPacker& packer, const GpuRows<T>& rows, const PeLayout& of_a);
   void add_part(Level& level, int device, std::int32_t rows, std::int32_t interior);
   void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
   // Which levels' vectors are packets: small ones, from the last one up.
@@ -82,6 +92,8 @@ class GpuMultigrid {
                      int device, const Heap<T>& heap, std::byte* base);
 
   int threads_;
+  std::unique_ptr<HierarchyOnGpu> made_;  // none: not kept
+  std::vector<LevelOrder> orders_;        // of its levels
   std::vector<Level> levels_;
   std::vector<Pe> pes_;
   LevelsExtent extent_;

@@ -26,6 +26,11 @@ class Scratch {
   Mark mark() const { return now_; }
   void release(Mark mark) { now_ = mark; }
 
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const auto& block : blocks_) sum += block.size();
+    return sum;
+  }
   // An array that is given back with the rest.
   template <class U>
   gpu::DeviceArray<U> array(std::int64_t count) {

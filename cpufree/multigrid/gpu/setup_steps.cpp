@@ -1,5 +1,6 @@
 #include "cpufree/multigrid/gpu/setup_steps.hpp"
 
+#include <limits>
 #include <numeric>
 
 #include "cpufree/multigrid/aggregation.hpp"
@@ -43,9 +44,9 @@ std::int64_t SetupSteps::scan(const std::int32_t* numbers, std::int64_t count, s
 }
 
 StrongOnGpu SetupSteps::find_strong(const MatrixOnGpu& a, const std::int32_t* owner,
-                                    const double* threshold) {
+                                    const double* threshold, Scratch& kept) {
   StrongOnGpu strong;
-  auto* const bits = scratch_.take<std::uint8_t>(multigrid::byte_of_row(a.rows + 1, a.nonzeros));
+  auto* const bits = kept.take<std::uint8_t>(multigrid::byte_of_row(a.rows + 1, a.nonzeros));
   auto* const count = scratch_.take<std::int32_t>(a.rows);
   auto* const isolated = scratch_.take<std::int32_t>(a.rows);
   auto* const ptr = scratch_.take<std::int64_t>(a.rows + 1);
@@ -71,7 +72,7 @@ void SetupSteps::find_set(const StrongOnGpu& strong, bool first, std::int32_t* r
     for (int round = 0; round < kRounds; ++round) {
       gpu::clear(left, sizeof(*left), stream_);
       launch(setup::SpreadKeys{strong.graph, candidate, own, near}, rows);
-      launch(setup::DecideKeys{strong.graph, near, own, left}, rows);
+      launch(setup::DecideKeys{strong.graph, near, own, left}, summing_threads(rows));
     }
   } while (one(left) != 0);
   scratch_.release(mark);
@@ -82,7 +83,7 @@ AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& s
                                       Scratch& kept) {
   const std::int64_t rows = a.rows;
   AggregatesOnGpu made;
-  auto* const of_row = scratch_.take<std::int32_t>(rows);
+  auto* const of_row = kept.take<std::int32_t>(rows);
   auto* const covered = zeros<std::uint32_t>(1);
   const auto mark = scratch_.mark();
   auto* const root_of = scratch_.take<std::int32_t>(rows);
@@ -102,7 +103,7 @@ AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& s
   if (owner != nullptr) made.owner = kept.array<std::int32_t>(made.count);
   auto* const number = root_of;  // which is no longer needed
   launch(setup::NumberRoots{rows, order, mark_of, before, owner, number, made.owner.data()}, rows);
-  launch(setup::NumberAggregates{rows, joined, number, of_row, covered}, rows);
+  launch(setup::NumberAggregates{rows, joined, number, of_row, covered}, summing_threads(rows));
   made.covered = one(covered);
   made.of_row = of_row;
   scratch_.release(mark);
@@ -139,76 +140,85 @@ double SetupSteps::largest_eigenvalue(const MatrixOnGpu& a, setup::Bits strong,
 }
 
 // For some rows, of which `bound` bounds the columns.
-setup::FarTables SetupSteps::far_tables(const std::int32_t* rows, std::int64_t count,
-                                        const std::int32_t* bound, std::int64_t all) {
+std::int32_t SetupSteps::places_of_far_tables(const std::int32_t* rows, std::int64_t count,
+                                              const std::int32_t* bound, std::int64_t all) {
   const auto list = fetch(stream_, rows, at(count));
   const auto bounds = fetch(stream_, bound, at(all));
   std::int32_t most = 0;
   for (const std::int32_t row : list) most = std::max(most, bounds[at(row)]);
+  const std::int32_t places = setup::places_for(most, kMostPlaces);
+  if (places < 2 * std::int64_t{most}) throw RowTooLong();
+  return places;
+}
+
+setup::FarTables SetupSteps::far_tables(std::int32_t places, std::int64_t rows) {
   setup::FarTables far;
-  far.places = setup::places_for(most, kMostPlaces);
-  if (far.places < 2 * std::int64_t{most}) throw RowTooLong();
-  far.teams = std::clamp<std::int64_t>(kFarBytes / (12 * std::int64_t{far.places}), 1, count);
+  far.places = places;
+  far.teams = std::clamp<std::int64_t>(kFarBytes / (12 * std::int64_t{places}), 1, rows);
   far.columns = scratch_.take<std::uint32_t>(far.teams * far.places);
   far.sums = scratch_.take<double>(far.teams * far.places);
   return far;
 }
 
-std::optional<MatrixOnGpu> SetupSteps::multiply(const setup::Factors& factors, std::int32_t columns,
-                                                double most, double room, Scratch& kept) {
-  const std::int64_t rows = factors.a.count;
+bool SetupSteps::plan(const setup::Factors& factors, std::int32_t columns, double most, double room,
+                      Scratch& kept, ProductOnGpu& product) {
+  const std::int64_t rows = product.rows = factors.a.count;
+  product.columns = columns;
   const auto mark = scratch_.mark();
+  setup::MultiplyRows kernel;
+  kernel.of = factors;
+  kernel.count = rows;
   auto* const bound = scratch_.take<std::int32_t>(rows);
-  auto* const length = scratch_.take<std::int32_t>(rows);
-  auto* const long_rows = scratch_.take<std::int32_t>(rows);
+  kernel.bound = bound;
+  kernel.length = scratch_.take<std::int32_t>(rows);
+  kernel.long_rows = scratch_.take<std::int32_t>(rows);
   auto* const counts = zeros<std::uint64_t>(2);
-  auto* const long_count = reinterpret_cast<std::uint32_t*>(counts + 1);
-  launch(setup::CountProducts{factors, columns, bound, counts}, rows);
-  if (static_cast<double>(one(counts)) > most) {
+  kernel.long_count = reinterpret_cast<std::uint32_t*>(counts + 1);
+  launch(setup::CountProducts{factors, columns, bound, counts}, summing_threads(rows));
+  if (most < std::numeric_limits<double>::infinity() && static_cast<double>(one(counts)) > most) {
     scratch_.release(mark);
-    return std::nullopt;
+    return false;
+  }
+  launch(kernel, rows * kTeamItems);
+  if (const std::int64_t longs = one(kernel.long_count); longs > 0) {
+    product.places = places_of_far_tables(kernel.long_rows, longs, bound, rows);
+    product.long_rows = kept.array<std::int32_t>(longs);
+    gpu::copy(product.long_rows.data(), kernel.long_rows, at(longs) * sizeof(std::int32_t),
+              stream_);
+    kernel.count = longs, kernel.list = product.long_rows.data();
+    kernel.far = far_tables(product.places, longs);
+    launch(kernel, kernel.far.teams * kTeamItems);
+  }
+  product.ptr = kept.array<std::int64_t>(rows + 1);
+  product.nonzeros = scan(kernel.length, rows, product.ptr.data());
+  scratch_.release(mark);
+  return static_cast<double>(product.nonzeros) <= room;
+}
+
+void SetupSteps::multiply(const setup::Factors& factors, Scratch& memory, ProductOnGpu& product) {
+  if (product.col.size() == 0 && product.nonzeros > 0) {
+    product.col = memory.array<std::int32_t>(product.nonzeros);
+    product.val = memory.array<double>(product.nonzeros);
   }
   setup::MultiplyRows kernel;
   kernel.of = factors;
-  kernel.bound = bound;
-  kernel.length = length;
-  kernel.long_rows = long_rows;
-  kernel.long_count = long_count;
-  setup::FarTables far;
-  std::int64_t longs = 0;
-  const auto run = [&] {
-    kernel.count = rows, kernel.list = nullptr, kernel.far = {};
-    launch(kernel, rows * kTeamItems);
-    if (kernel.length != nullptr && (longs = one(long_count)) > 0)
-      far = far_tables(long_rows, longs, bound, rows);
-    if (longs == 0) return;
-    kernel.count = longs, kernel.list = long_rows, kernel.far = far;
-    launch(kernel, far.teams * kTeamItems);
-  };
-  run();
-  MatrixOnGpu made;
-  made.rows = rows;
-  made.columns = columns;
-  made.ptr = kept.array<std::int64_t>(rows + 1);
-  made.nonzeros = scan(length, rows, made.ptr.data());
-  if (static_cast<double>(made.nonzeros) > room) {
-    scratch_.release(mark);
-    return std::nullopt;
-  }
-  made.col = kept.array<std::int32_t>(made.nonzeros);
-  made.val = kept.array<double>(made.nonzeros);
-  kernel.bound = length;
-  kernel.length = nullptr;
-  kernel.to = made.view();
-  kernel.to_col = made.col.data();
-  run();
+  kernel.count = product.rows;
+  kernel.to = product.view();
+  kernel.to_col = product.col.data();
+  launch(kernel, product.rows * kTeamItems);
+  const auto longs = static_cast<std::int64_t>(product.long_rows.size());
+  if (longs == 0) return;
+  const auto mark = scratch_.mark();
+  kernel.count = longs, kernel.list = product.long_rows.data();
+  kernel.far = far_tables(product.places, longs);
+  launch(kernel, kernel.far.teams * kTeamItems);
   scratch_.release(mark);
-  return made;
 }
 
-MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept) {
+void SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept, MatrixOnGpu& made) {
+  if (made.ptr.size() > 0)
+    return launch(setup::TransposeValues{a.view(), made.view()}, made.rows * kTeamItems);
   const auto mark = scratch_.mark();
-  MatrixOnGpu made;
   made.rows = a.columns;
   made.columns = static_cast<std::int32_t>(a.rows);
   made.nonzeros = a.nonzeros;
@@ -230,7 +240,6 @@ MatrixOnGpu SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept) {
   sort.val = made.val.data();
   launch(sort, made.rows * kTeamItems);
   scratch_.release(mark);
-  return made;
 }
 
 }  // namespace cpufree

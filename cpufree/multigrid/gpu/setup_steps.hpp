@@ -1,7 +1,6 @@
 // The steps by which a GPU makes a level of multigrid from the one above (multigrid/setup).
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "cpufree/multigrid/gpu/scratch.hpp"
@@ -27,7 +26,14 @@ struct MatrixOnGpu {
   multigrid::setup::Rows view() const { return {rows, ptr.data(), col.data(), val.data()}; }
 };
 
-// Strong entries, in scratch memory.
+// A product, and what its numbers are computed anew from: its pattern, and a list of the rows that
+// have too many columns for tables on chip.
+struct ProductOnGpu : MatrixOnGpu {
+  gpu::DeviceArray<std::int32_t> long_rows;
+  std::int32_t places = 0;  // of tables for these
+};
+
+// Strong entries, in scratch memory, but for the bits.
 struct StrongOnGpu {
   multigrid::setup::Bits bits;
   multigrid::setup::Graph graph;  // of those whose row and column are of one PE
@@ -35,7 +41,6 @@ struct StrongOnGpu {
   bool some_weak = false;
 };
 
-// Aggregates, in scratch memory.
 struct AggregatesOnGpu {
   const std::int32_t* of_row = nullptr;  // -1: none
   std::int32_t count = 0;
@@ -72,26 +77,31 @@ class SetupSteps {
   // Sums of the numbers before each, and of all, which is returned.
   std::int64_t scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to);
 
-  StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold);
-  // Owners of aggregates, and matrices below, are made in `kept`.
+  // Bits, aggregates and matrices below are made in `kept`.
+  StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold,
+                          Scratch& kept);
   AggregatesOnGpu aggregate(const MatrixOnGpu& a, const StrongOnGpu& strong,
                             const std::int32_t* owner, const std::int32_t* order, Scratch& kept);
   // Of A; or of the filtered matrix, `root`: the inverse roots of its diagonal.
   double largest_eigenvalue(const MatrixOnGpu& a, multigrid::setup::Bits strong = {},
                             const double* root = nullptr);
-  // None: it takes more than `most` multiplications, or has more nonzeros than there is room for.
-  // Throws RowTooLong.
-  std::optional<MatrixOnGpu> multiply(const multigrid::setup::Factors& factors,
-                                      std::int32_t columns, double most, double room,
-                                      Scratch& kept);
-  MatrixOnGpu transpose(const MatrixOnGpu& a, Scratch& kept);
+  // Finds the pattern of a product, but for its columns. False: it takes more than `most`
+  // multiplications, or has more nonzeros than there is room for. Throws RowTooLong.
+  bool plan(const multigrid::setup::Factors& factors, std::int32_t columns, double most,
+            double room, Scratch& kept, ProductOnGpu& product);
+  // Computes it; columns and values are made in `memory`, where there are none.
+  void multiply(const multigrid::setup::Factors& factors, Scratch& memory, ProductOnGpu& product);
+  // Of a matrix that has the pattern of one that has been transposed, values alone.
+  void transpose(const MatrixOnGpu& a, Scratch& kept, MatrixOnGpu& transposed);
 
  private:
   // An independent set of the rows that have no root: their keys are kIn or more.
   void find_set(const StrongOnGpu& strong, bool first, std::int32_t* root_of, multigrid::Key* own,
                 std::int32_t* candidate);
-  multigrid::setup::FarTables far_tables(const std::int32_t* rows, std::int64_t count,
-                                         const std::int32_t* bound, std::int64_t all);
+  std::int32_t places_of_far_tables(const std::int32_t* rows, std::int64_t count,
+                                    const std::int32_t* bound, std::int64_t all);
+  // For so many rows; in scratch memory.
+  multigrid::setup::FarTables far_tables(std::int32_t places, std::int64_t rows);
 
   gpu::Stream stream_;
   Scratch scratch_;

@@ -29,6 +29,7 @@
   X(MultiplyRows)                    \
   X(CountColumns)                    \
   X(SpreadColumns)                   \
+  X(TransposeValues)                 \
   X(PlaceRows)                       \
   X(PlaceRowsInSingle)               \
   X(InvertList)                      \

@@ -39,6 +39,24 @@ struct SpreadColumns {
   }
 };
 
+// Other values for a transpose that is there: each is looked for in its row, which is short.
+struct TransposeValues {
+  Rows a;
+  Rows to;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_team_item(port, to.count, to.count, [&](std::int64_t column) {
+      for (std::int64_t k = to.ptr[column] + port.team_lane(); k < to.ptr[column + 1];
+           k += P::team_lanes()) {
+        std::int64_t from = a.ptr[to.col[k]];
+        while (a.col[from] != column) ++from;
+        to.val[k] = a.val[from];
+      }
+    });
+  }
+};
+
 // Rows, listed by number, in the order of the list; columns by other numbers, and sorted by them.
 // `list`, `number`: null for the ones that there are.
 template <class V>

@@ -132,7 +132,7 @@ struct MultiplyRows {
   Factors of;
   std::int64_t count = 0;
   const std::int32_t* list = nullptr;   // of rows; null: all
-  const std::int32_t* bound = nullptr;  // of the columns of each row
+  const std::int32_t* bound = nullptr;  // of the columns of each row, where its length is unknown
   FarTables far;
   // Either the length of each row, and a list of those that need far tables:
   std::int32_t* length = nullptr;
@@ -208,8 +208,9 @@ struct MultiplyRows {
   template <class P>
   CPUFREE_KERNEL_FN void make(const P& port, std::int64_t row, Memory& memory) const {
     const bool is_far = far.teams > 0;
-    if (length == nullptr && !is_far && bound[row] > most_columns(kTablePlaces)) return;
-    const std::int32_t places = is_far ? far.places : places_for(bound[row], kTablePlaces);
+    const std::int64_t columns = length == nullptr ? to.ptr[row + 1] - to.ptr[row] : bound[row];
+    if (length == nullptr && !is_far && columns > most_columns(kTablePlaces)) return;
+    const std::int32_t places = is_far ? far.places : places_for(columns, kTablePlaces);
     const std::int64_t place = is_far ? port.team() * far.places : 0;
     const RowTable<P> table(port, &memory.used, is_far ? far.columns + place : memory.columns,
                             is_far ? far.sums + place : memory.sums, places);

@@ -54,21 +54,21 @@ struct CpuShare {
   void make(const LocalSystem<T>& local, Indices indices = Indices::wide) {
     make(local, indices, [](std::size_t, std::int32_t, std::int32_t) {});
   }
-  // A matrix with the same pattern, in the memory of that. f(row, column, value): its entries.
+  // Becomes a matrix with the pattern of another one, in the memory of that pattern; its own values
+  // stay where they are. f(row, column, value): entries of the other one.
   template <class U, class F>
-  CpuShare<U> with_values(F&& f) const {
-    CpuShare<U> made;
-    made.plan = plan;
-    made.boundary_slice = boundary_slice;
-    made.slices.pattern = slices.pattern;
-    made.slices.val.assign(slices.val.size(), U{0});
+  void take_values(const CpuShare<U>& other, F&& f) {
+    plan = other.plan;
+    boundary_slice = other.boundary_slice;
+    slices.pattern = other.slices.pattern;
+    if (slices.val.size() != other.slices.val.size())
+      slices.val.assign(other.slices.val.size(), T{0});
     std::size_t slice = 0;
     for (const RowRange range : {plan.interior, plan.boundary})
       for (std::int32_t first = range.begin; first < range.end; first += kWidth, ++slice)
-        each_entry(slices, slice, [&](int l, std::int32_t column, std::size_t place) {
-          made.slices.val[place] = static_cast<U>(f(first + l, column, slices.val[place]));
+        each_entry(other.slices, slice, [&](int l, std::int32_t column, std::size_t place) {
+          slices.val[place] = static_cast<T>(f(first + l, column, other.slices.val[place]));
         });
-    return made;
   }
   double value_bytes() const { return static_cast<double>(slices.val.size() * sizeof(T)); }
   double bytes() const { return value_bytes() + slices.pattern->bytes(); }

@@ -127,12 +127,15 @@ template <class T>
 void fill_slices(GpuLayouts<T>& rows, std::size_t k, const PeLayout& layout,
                  SlicesOnGpu<T>& slices) {
   const int device = rows.rows(k).device();
-  slices.bytes = gpu::DeviceArray<std::byte>::uninitialised(device, at(layout.units * kSliceUnit));
-  upload_slice_table(slices, device, layout);
+  if (slices.slices.data() == nullptr) {
+    const std::size_t bytes = at(layout.units * kSliceUnit);
+    slices.bytes = gpu::DeviceArray<std::byte>::uninitialised(device, bytes);
+    upload_slice_table(slices, device, layout);
+  }
   auto tails = rows.fill_slices(k, layout, slices.slices.data(), slices.bytes.data());
-  slices.tail_col = std::move(tails.tail_col);
-  slices.tail_val = std::move(tails.tail_val);
-  slices.dictionary = {device, dictionary_of<T>(layout)};
+  put(slices.tail_col, device, std::move(tails.tail_col));
+  put(slices.tail_val, device, std::move(tails.tail_val));
+  put(slices.dictionary, device, dictionary_of<T>(layout));
 }
 
 template <class T>

@@ -80,7 +80,7 @@ using PeMemories = std::vector<PeMemory<T>>;
 template <class T>
 void fill_slices(const std::vector<int>& devices, const HaloPlan<T>& plan,
                  const std::vector<PeLayout>& layouts, std::span<SlicesOnGpu<T>* const> slices);
-// The same of rows that GPUs have, those of PE k.
+// The same of rows that GPUs have, those of PE k, to memory of their own or where slices are.
 template <class T>
 void fill_slices(GpuLayouts<T>& rows, std::size_t k, const PeLayout& layout,
                  SlicesOnGpu<T>& slices);

@@ -68,7 +68,7 @@ template <class T>
 void GpuSolve<T>::link(const SystemLayout<T>& layout) {
   const bool rings = kernels_wanted<T>(place_, facts_, place_.spec.first).streams;
   link_pes(place_, layout, rings, heap_, *heaps_, pes_);
-  if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
+  show_multigrid();
 }
 
 template <class T>

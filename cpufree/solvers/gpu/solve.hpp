@@ -34,6 +34,7 @@ class GpuSolve {
 
   // Before anything else, where multigrid is asked for.
   void take(std::unique_ptr<GpuMultigrid<T>> multigrid) { multigrid_ = std::move(multigrid); }
+  GpuMultigrid<T>* multigrid() const { return multigrid_.get(); }
   // Chooses and loads the kernel of the solve that is expected first, or of multigrid; says in the
   // report what it keeps on chip.
   void choose_first(PlanReport& report);
@@ -41,6 +42,9 @@ class GpuSolve {
   void make_heaps(std::size_t entries);
   // Makes what blocks are told of the layout and of factors, once there are heaps.
   void link(const SystemLayout<T>& layout);
+  void show_multigrid() {
+    if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
+  }
   void factor(SystemLayout<T>& layout) { make_factors(place_, layout, heap_, *heaps_, pes_); }
   PeMemories<T>& pes() { return pes_; }
   void set_bound(double bound) { lambda_bound_ = bound; }

@@ -102,6 +102,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   timer_.lap("plan");
   waking.join();
   timer_.lap("context");
+  require_room_for_levels(place_, matrix);
   if (spec.team) gathering_.emplace(spec.team, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (spec.factors.multigrid()) {
@@ -209,8 +210,7 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     const GpuRows<T>& rows = sent.rows.front();
     hierarchy = make_hierarchy_on_gpu<T>(
         rows.device(), {rows.rows, rows.nnz, rows.ptr.data(), rows.col.data(), rows.val.data()}, {},
-        {}, multigrid_options(place_.spec.factors, kGathered));
-    timer_.lap("multigrid");
+        {}, multigrid_options(place_.spec.factors, kGathered), &timer_);
     if (!hierarchy) return cuts_.clear(), false;
   }
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
@@ -323,7 +323,7 @@ template <class T>
 bool GpuSystem<T>::update(const CsrView<T>& matrix) {
   const auto alone = take_turn();
   require_update(matrix, rows_, layout_.report);
-  if (place_.spec.factors.multigrid()) return false;  // its pattern may change with the values
+  if (place_.spec.factors.multigrid() && !solve_->multigrid()->keeps_patterns()) return false;
   if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   const struct AtTheEnd {
@@ -349,13 +349,26 @@ template <class T>
 bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
   SentRows<T> sent = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
   require(sent.found.flaw.empty(), sent.found.flaw);
-  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
-  require(rows.found.pattern == pattern_,
+  require(sent.found.pattern == pattern_,
           "update takes a matrix of the same pattern: entries are at other places");
-  return rewrite(lay_out_again(place_, layout_, &rows.layouts),
-                 [&](const auto& layouts, auto& pes) {
-                   return fill_from_gpus(place_, rows.layouts, layouts, pes);
-                 });
+  GpuMultigrid<T>* const multigrid = solve_->multigrid();
+  if (multigrid != nullptr) {
+    usable_ = false;
+    multigrid->remake(place_, sent.rows.front(), multigrid_options(place_.spec.factors, kGathered),
+                      timer_);
+  }
+  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
+  const bool done =
+      rewrite(lay_out_again(place_, layout_, &rows.layouts), [&](const auto& layouts, auto& pes) {
+        return fill_from_gpus(place_, rows.layouts, layouts, pes);
+      });
+  if (!done || multigrid == nullptr) return done;
+  usable_ = false;
+  multigrid->rewrite(rows.layouts.rows(0), layout_.pes.front());
+  solve_->show_multigrid();
+  usable_ = true;
+  timer_.lap("levels");
+  return true;
 }
 
 // Writes values where the old ones are; false: they do not fit there.

@@ -15,16 +15,18 @@ namespace {
 
 constexpr multigrid::Options kDeep{.coarsest = 10};
 
+// The stand-in's memory is the host's.
+template <class T>
+GivenRows<T> given(const Matrix<T>& a) {
+  return {a.n(), static_cast<std::int64_t>(a.col.size()),
+          const_cast<std::int64_t*>(a.row_ptr.data()), const_cast<std::int32_t*>(a.col.data()),
+          a.val.data()};
+}
 template <class T>
 std::optional<HierarchyOnGpu> on_gpu(const Matrix<T>& a, const std::vector<std::int32_t>& owner,
                                      const std::vector<std::int32_t>& order,
                                      const multigrid::Options& options) {
-  // The stand-in's memory is the host's.
-  return make_hierarchy_on_gpu<T>(
-      0,
-      {a.n(), static_cast<std::int64_t>(a.col.size()), const_cast<std::int64_t*>(a.row_ptr.data()),
-       const_cast<std::int32_t*>(a.col.data()), a.val.data()},
-      owner, order, options);
+  return make_hierarchy_on_gpu<T>(0, given(a), owner, order, options);
 }
 
 bool same(const multigrid::SparseMatrix& a, const multigrid::SparseMatrix& b) {
@@ -186,4 +188,24 @@ TEST(two_set_ups_leave_the_same_bits) {
   const auto second = on_gpu(a, {}, {}, kDeep)->download();
   for (std::size_t l = 0; l < first.levels.size(); ++l)
     CHECK(same(first.levels[l].matrix, second.levels[l].matrix));
+}
+
+TEST(numbers_made_anew_have_the_bits_of_a_new_hierarchy) {
+  for (const auto& a : {jumps3d(12, 4.0), hubs(4000, 2)}) {
+    const multigrid::Options options{.coarsest = 10, .most_complexity = 50.0};
+    auto other = a;
+    for (double& value : other.val) value *= 16.0;
+    auto made = *on_gpu(a, {}, {}, options);
+    remake_hierarchy_on_gpu<double>(0, given(other), options, made);
+    const auto again = made.download();
+    const auto anew = on_gpu(other, {}, {}, options)->download();
+    CHECK(again.scale == anew.scale);
+    CHECK(again.inverse == anew.inverse);
+    for (std::size_t l = 0; l < again.levels.size(); ++l) {
+      CHECK(same(again.levels[l].matrix, anew.levels[l].matrix));
+      CHECK_EQ(again.levels[l].lambda, anew.levels[l].lambda);
+      if (l + 1 < again.levels.size())
+        CHECK(same(again.levels[l].prolongator, anew.levels[l].prolongator));
+    }
+  }
 }

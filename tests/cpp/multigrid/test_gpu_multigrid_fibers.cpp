@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/gpu/memory.hpp"
 #include "cpufree/reference/cg.hpp"
 #include "cpufree/solvers/gpu/place.hpp"
 #include "cpufree/solvers/host/system.hpp"
@@ -239,10 +240,88 @@ TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
   }
 }
 
-TEST(new_values_are_left_to_a_new_system) {
+TEST(new_values_are_left_to_a_new_system_where_the_host_has_made_the_levels) {
   const auto a = grid2d(10, 10);
   const auto system = make_system<double>(a.view(), {}, {}, spec_for(1));
   CHECK(!system->update(a.view()));
+}
+
+namespace {
+// An update gives the bits of a new system, whose aggregates are the same.
+template <class T>
+void check_update(const Matrix<T>& a, T factor) {
+  auto where = spec_for(1);
+  where.layout = 1;
+  auto other = a;
+  for (T& value : other.val) value *= factor;
+  const auto b = wave<T>(a.n());
+  const auto how = solve_spec(1e-5);
+  const auto system = make_system<T>(a.view(), {}, {}, where);
+  const auto first = system->solve(b, {}, how, {});
+  const auto anew = make_system<T>(other.view(), {}, {}, where);
+  CHECK(system->update(other.view()));
+  CHECK(system->solve(b, {}, how, {}).x == anew->solve(b, {}, how, {}).x);
+  CHECK(system->update(a.view()));
+  CHECK(system->solve(b, {}, how, {}).x == first.x);
+}
+}  // namespace
+
+TEST(an_update_on_a_gpu_has_the_bits_of_a_new_system) {
+  check_update(grid2d(70, 60), 4.0);
+  check_update(irregular(900, 6), 4.0);
+  check_update(grid2d<float>(50, 40, 0.1), 4.0F);
+  check_update(with_isolated_rows(grid2d(40, 30)), 0.25);
+}
+
+TEST(an_update_on_a_gpu_is_that_of_cpus) {
+  const auto a = grid2d(70, 60);
+  auto other = a;
+  for (double& value : other.val) value = value < 0.0 ? 0.5 * value : value;
+  auto how = solve_spec(0.0);
+  how.maxiter = 3;
+  const auto updated = [&](SystemSpec where) {
+    const auto system = make_system<double>(a.view(), {}, {}, where);
+    const auto before = system->solve(wave(a.n()), {}, how, {}).x;
+    CHECK(system->update(other.view()));
+    const auto after = system->solve(wave(a.n()), {}, how, {}).x;
+    CHECK(largest_difference(after, before) > 1e-2);
+    return after;
+  };
+  auto where = spec_for(1);
+  where.layout = 1;
+  const auto on_gpu = updated(where);
+  where.engine = Engine::cpu_threads;
+  where.threads = 0;
+  CHECK(largest_difference(on_gpu, updated(where)) < 1e-6);
+}
+
+TEST(a_gpu_without_room_for_the_levels_is_refused_before_anything_is_sent) {
+  const auto a = grid2d(90, 80);
+  host_gpu::Settings settings;
+  settings.memory = 600'000;
+  host_gpu::configure(settings);
+  for (const int layout : {0, 1}) {
+    auto where = spec_for(1);
+    where.layout = layout;
+    try {
+      make_system<double>(a.view(), {}, {}, where);
+      CHECK(false);
+    } catch (const OutOfMemory& error) {
+      CHECK(std::string(error.what()).find("levels of multigrid") != std::string::npos);
+    }
+  }
+  host_gpu::configure({});
+}
+
+TEST(an_update_with_another_pattern_is_refused) {
+  auto where = spec_for(1);
+  where.layout = 1;
+  const auto a = grid2d(40, 30);
+  const auto system = make_system<double>(a.view(), {}, {}, where);
+  const auto b = wave(a.n());
+  const auto before = system->solve(b, {}, solve_spec(), {});
+  CHECK_THROWS(InvalidInput, system->update(grid2d(30, 40).view()));
+  CHECK(system->solve(b, {}, solve_spec(), {}).x == before.x);
 }
 
 TEST(processes_give_bitwise_what_one_process_gives) {

@@ -186,7 +186,8 @@ TEST(with_the_same_values_a_hierarchy_is_made_again_to_the_bit) {
     CHECK(one.inverse == two.inverse);
     for (std::size_t l = 0; l < one.levels.size(); ++l) {
       CHECK(same_pattern(one.levels[l].matrix, two.levels[l].matrix));
-      CHECK_EQ(distance(one.levels[l].matrix, two.levels[l].matrix), 0.0);
+      CHECK(one.levels[l].matrix.val == two.levels[l].matrix.val);
+      CHECK(one.levels[l].prolongator.val == two.levels[l].prolongator.val);
       CHECK_EQ(one.levels[l].lambda, two.levels[l].lambda);
       CHECK(one.levels[l].owner == two.levels[l].owner);
     }

@@ -52,14 +52,14 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0);
 }
 
-// Whether a device has room for `copies` of so many nonzeros, and for vectors.
-bool has_room(int device, std::int64_t rows, std::int64_t nonzeros, std::size_t value_bytes,
-              double copies) {
+// What a device needs for `copies` of so many nonzeros, and for vectors; and what it has, in bytes.
+double room_for(std::int64_t rows, std::int64_t nonzeros, std::size_t value_bytes, double copies) {
+  return copies * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
+         128.0 * static_cast<double>(rows);
+}
+double free_on(int device) {
   const gpu::OnDevice here(device);
-  const double bytes =
-      copies * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
-      128.0 * static_cast<double>(rows);
-  return bytes < static_cast<double>(gpu::memory_info().free);
+  return static_cast<double>(gpu::memory_info().free);
 }
 
 // What there is to know before rows are shared among blocks.
@@ -212,11 +212,29 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const int device = place.devices[k];
     const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
     const auto sharing = std::ranges::count(place.devices, device);
-    if (!has_room(device, sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
-                  copies_of_entries(place.spec, matrix, device)))
+    if (room_for(sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
+                 copies_of_entries(place.spec, matrix, device)) >= free_on(device))
       return false;
   }
   return true;
+}
+
+template <class T>
+void require_room_for_levels(const GpuPlace& place, const CsrView<T>& matrix) {
+  if (!place.spec.factors.multigrid()) return;
+  constexpr double kSlicesAndLevels = 2.5;  // both of them, for 7 nonzeros a row
+  for (const int device : place.devices) {
+    const auto pes = std::ranges::count(place.devices, device);
+    const double need = room_for(pes * matrix.n / place.own.all, pes * matrix.nnz() / place.own.all,
+                                 sizeof(T), kSlicesAndLevels);
+    const double free = free_on(device);
+    if (need < free) continue;
+    const auto gigabytes = [](double bytes) { return std::to_string(bytes / 1e9) + " GB"; };
+    throw OutOfMemory("GPU " + std::to_string(device) +
+                      " has no room for the matrix and its levels of multigrid, which take some " +
+                      gigabytes(need) + ": " + gigabytes(free) +
+                      " are free; use more GPUs, or another preconditioner, such as pc='jacobi'");
+  }
 }
 
 template <class T>
@@ -311,6 +329,7 @@ std::optional<std::vector<PeLayout>> lay_out_again(const GpuPlace& place,
                                                    std::span<const std::int32_t>,              \
                                                    std::span<const std::int32_t>);             \
   template bool have_room(const GpuPlace&, const GivenCsr<T>&, std::span<const std::int64_t>); \
+  template void require_room_for_levels(const GpuPlace&, const CsrView<T>&);                   \
   template SentRows<T> send_to_gpus(const GpuPlace&, const GivenCsr<T>&,                       \
                                     std::span<const std::int64_t>, bool, LapTimer&);           \
   template ArrivedRows<T> number_on_gpus(SentRows<T>, LapTimer&);                              \

@@ -65,6 +65,11 @@ template <class T>
 bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
                std::span<const std::int64_t> cuts);
 
+// Where the host is to make levels of multigrid, before it does: throws OutOfMemory where the GPUs
+// have no room for a matrix and these.
+template <class T>
+void require_room_for_levels(const GpuPlace& place, const CsrView<T>& matrix);
+
 // Rows on their GPUs, as they are in the matrix, and what is found in them.
 template <class T>
 struct SentRows {
