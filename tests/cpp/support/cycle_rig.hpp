@@ -85,22 +85,22 @@ class RigCycle {
 
   // What the kernel of a PE is given.
   const CycleArgs<Matrix>* place(std::size_t pe, const LevelsHeap& heap, std::byte* base) {
-    for (std::size_t l = 0; l < made_.size(); ++l)
-      levels_[pe].push_back(level_of(l, pe, heap, base));
+    for (std::size_t b = 0; b < made_.front().blocks[pe].size(); ++b)
+      for (std::size_t l = 0; l < made_.size(); ++l)
+        levels_[pe].push_back(level_of(l, pe, b, heap, base));
     args_[pe] = {levels_[pe].data(), static_cast<std::int32_t>(made_.size()), scale_[pe].data()};
     return &args_[pe];
   }
   // For tests of what becomes of blocks that wait for too few.
   void forget_partners() {
-    for (Level& level : made_)
-      for (Part& part : level.parts)
-        for (auto& share : part.shares) share.board.await_local_count = share.board.await_count = 0;
+    for (auto& of_pe : levels_)
+      for (CycleLevel<Single>& level : of_pe)
+        level.share.board.await_local_count = level.share.board.await_count = 0;
   }
   // Of the exchange by which a level is gathered.
   void forget_gathering() {
-    for (Level& level : made_)
-      for (Part& part : level.parts)
-        for (auto& board : part.boards) board.await_count = 0;
+    for (auto& of_pe : levels_)
+      for (CycleLevel<Single>& level : of_pe) level.gathering.board.await_count = 0;
   }
 
  private:
@@ -112,10 +112,7 @@ class RigCycle {
   };
   struct Part {
     Rows matrix, up, down;
-    std::vector<BlockShare<Single>> shares;
-    std::vector<TransferShare<Single>> ups, downs;
     std::array<std::vector<float>, 3> vectors;
-    std::vector<ArrivalBoard> boards;
     std::vector<float> gathered;
   };
   struct Level {
@@ -150,45 +147,39 @@ class RigCycle {
     return rows;
   }
 
-  CycleLevel<Single> level_of(std::size_t l, std::size_t pe, const LevelsHeap& heap,
-                              std::byte* base) {
+  CycleLevel<Single> level_of(std::size_t l, std::size_t pe, std::size_t block,
+                              const LevelsHeap& heap, std::byte* base) {
     Level& level = made_[l];
     Part& part = level.parts[pe];
     const auto& local = level.plan.local[pe];
-    for (std::size_t b = 0; b < level.blocks[pe].size(); ++b) {
-      const BlockPlan& plan = level.blocks[pe][b];
-      BlockShare<Single> share{part.matrix.format(), part.matrix.range(plan.interior),
-                               part.matrix.range(plan.boundary),
-                               board_of(plan, heap.flags[l].at(base))};
-      share.remote_end = plan.boundary.end;
-      share.send_shift = local.interior;
-      part.shares.push_back(share);
-      if (l + 1 == made_.size()) continue;
-      const BlockPlan& below = level.restriction_blocks[pe][b];
-      part.ups.push_back(
-          {part.up.format(), part.up.range(plan.interior), part.up.range(plan.boundary)});
-      part.downs.push_back(
-          {part.down.format(), part.down.range(below.interior), part.down.range(below.boundary)});
-      if (l + 1 == gathered_) part.boards.push_back(board_of(below, heap.gather_flags.at(base)));
-    }
-    for (auto& vector : part.vectors) vector.assign(at(local.rows()) + 1, 0.0F);
+    const BlockPlan& plan = level.blocks[pe][block];
     CycleLevel<Single> made;
+    made.share = {part.matrix.format(), part.matrix.range(plan.interior),
+                  part.matrix.range(plan.boundary), board_of(plan, heap.flags[l].at(base))};
+    made.share.remote_end = plan.boundary.end;
+    made.share.send_shift = local.interior;
+    if (block == 0) {  // those of the PE
+      for (auto& vector : part.vectors) vector.assign(at(local.rows()) + 1, 0.0F);
+      part.gathered.assign(part.down.local.global_row.size() + 1, 0.0F);
+    }
     made.args.vectors.r = part.vectors[0].data();
     made.args.vectors.x = part.vectors[1].data();
     made.args.vectors.s = part.vectors[2].data();
     for (std::size_t k = 0; k < 2; ++k) made.args.vectors.scratch[k] = heap.scratch[l][k].at(base);
-    made.args.shares = part.shares.data();
     made.args.rows = local.rows();
     made.args.send_ptr = local.send_ptr.data();
     made.args.destinations = local.destinations.data();
-    made.restriction = part.downs.data();
-    made.prolongation = part.ups.data();
     made.solves = level.solves;
-    part.gathered.assign(part.down.local.global_row.size() + 1, 0.0F);
+    set_steps(made, level.lambda);
+    if (l + 1 == made_.size()) return made;
+    const BlockPlan& below = level.restriction_blocks[pe][block];
+    made.prolongation = {part.up.format(), part.up.range(plan.interior),
+                         part.up.range(plan.boundary)};
+    made.restriction = {part.down.format(), part.down.range(below.interior),
+                        part.down.range(below.boundary)};
     if (l + 1 == gathered_)
       made.gathering = {heap.gathered.at(base), part.down.local.global_row.data(),
-                        part.gathered.data(), part.boards.data()};
-    set_steps(made, level.lambda);
+                        part.gathered.data(), board_of(below, heap.gather_flags.at(base))};
     return made;
   }
 
