@@ -143,7 +143,7 @@ class Expressions(Conditions, Parts):
                 node,
                 f"the attribute {node.attr} of an array is outside the language of programs",
                 f"arrays have shape, ndim, size and dtype, and the methods {', '.join(METHODS)}"
-                + ("; transposed arrays are not taken" if node.attr == "T" else ""),
+                + ("; A.T is taken as an operand of @ alone" if node.attr == "T" else ""),
             )
         if isinstance(value, Host):
             try:
@@ -172,6 +172,8 @@ class Expressions(Conditions, Parts):
     # --- operators ---
 
     def _binop(self, node: ast.BinOp, scope: Scope) -> Value:
+        if isinstance(node.op, ast.MatMult):
+            return products.of_transposed(self, node, scope)
         left, right = self.in_order([node.left, node.right], scope)
         return self.binary(node, type(node.op), left, right)
 
