@@ -46,8 +46,10 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"{_named(node)} is outside the language of programs",
-                "write it with slices, NumPy's functions and numbers (docs/compiler.md has the "
-                "list)",
+                "write a def"
+                if isinstance(node, ast.Lambda)
+                else "write it with slices, NumPy's functions and numbers (docs/compiler.md has "
+                "the list)",
             )
         value: Value = method(node, scope)
         return value
