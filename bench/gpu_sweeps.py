@@ -43,7 +43,6 @@ SECONDS_OF_A_RUN = 0.008
 _PLAIN = SweepOptions()
 WAYS = {
     "plain": _PLAIN,
-    "together": replace(_PLAIN, together=True),
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "two rows": replace(_PLAIN, most_rows=2),
     "two rows, turning": replace(_PLAIN, most_rows=2, order="turning"),
@@ -72,7 +71,6 @@ WAYS |= {
     "queue": replace(_PLAIN, order="queue"),
     "queue 64x2": replace(_PLAIN, order="queue", rows=2),
     "queue, 1024 of 1": replace(_PLAIN, order="queue", threads=1024, resident=1),
-    "together 64x2": replace(_PLAIN, together=True, rows=2),
     "queue, 512 of 3": replace(_PLAIN, order="queue", resident=3),
 }
 HOSTED = ("plain", "64x2")

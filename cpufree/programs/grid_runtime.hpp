@@ -146,19 +146,18 @@ class GridRuntime {
   // --- sweeps ---
 
   // f(tile, lane) for every tile, by blocks, and every lane of `Lanes`; f has no barrier.
-  // `Together`: a block's threads begin a tile together.
-  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
+  template <int Lanes, TileOrder Order = TileOrder::strides, class F>
   CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
     const int block = port_.block(), blocks = port_.blocks();
     if constexpr (Order == TileOrder::chunks)
-      go_over<Lanes, Together>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
+      go_over<Lanes>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
     else if constexpr (Order == TileOrder::turning) {
       backwards_ = !backwards_;
       const int last = backwards_ ? tiles - 1 : 0, sign = backwards_ ? -1 : 1;
       const auto turned = [&](int tile, int lane) { f(last + sign * tile, lane); };
-      go_over<Lanes, Together>(block, blocks, tiles, turned);
+      go_over<Lanes>(block, blocks, tiles, turned);
     } else
-      go_over<Lanes, Together>(block, blocks, tiles, f);
+      go_over<Lanes>(block, blocks, tiles, f);
   }
   // The same, where a block takes the next tile when it is ready: `queue` is a counter in the heap,
   // `taken` what all blocks have counted there before. Each counts once for each of its tiles, and
@@ -175,13 +174,13 @@ class GridRuntime {
       const int tile = port_.keep(next);
       if (tile >= tiles) return;
       if (port_.lane() == 0) take();  // on its way while this one is done
-      go_over<Lanes, false>(tile, 1, tile + 1, f);
+      go_over<Lanes>(tile, 1, tile + 1, f);
     }
   }
   // The same by every block for itself.
-  template <int Lanes, TileOrder Order = TileOrder::strides, bool Together = false, class F>
+  template <int Lanes, TileOrder Order = TileOrder::strides, class F>
   CPUFREE_KERNEL_FN void sweep_alone(int tiles, F&& f) {
-    go_over<Lanes, Together>(0, 1, tiles, f);
+    go_over<Lanes>(0, 1, tiles, f);
   }
 
   // --- barriers ---
@@ -271,10 +270,9 @@ class GridRuntime {
   CPUFREE_KERNEL_FN static int share(int tiles, int k, int parts) {
     return static_cast<int>(std::int64_t{tiles} * k / parts);
   }
-  template <int Lanes, bool Together, class F>
+  template <int Lanes, class F>
   CPUFREE_KERNEL_FN void go_over(int first, int step, int tiles, F& f) {
     for (int tile = first; tile < tiles; tile += step) {
-      if constexpr (Together) port_.sync_block();
       if constexpr (kFastMemory) {
         f(tile, port_.lane());  // blocks are launched with `Lanes` threads
       } else {

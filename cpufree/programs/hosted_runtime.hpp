@@ -47,7 +47,7 @@ class HostedRuntime {
     const std::int64_t all = before <= 0 ? 0 : (before + step - 1) / step;
     return all < count ? all : count;
   }
-  template <int Lanes, TileOrder Order, bool Together, class F>
+  template <int Lanes, TileOrder Order, class F>
   CPUFREE_KERNEL_FN void sweep(int tiles, F&& f) {
     for (int tile = me_.block; tile < tiles; tile += me_.blocks) f(tile, me_.lane);
   }

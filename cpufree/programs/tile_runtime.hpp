@@ -83,7 +83,7 @@ class TileRuntime : public GridRuntime<P, A> {
   // f(tile, lane) for every tile of the block's own part.
   template <int Lanes, class F>
   CPUFREE_KERNEL_FN void sweep_tile(int tiles, F&& f) {
-    this->template go_over<Lanes, false>(0, 1, tiles, f);
+    this->template go_over<Lanes>(0, 1, tiles, f);
   }
 
   // Brings a field's values from the heap, ghosts too.

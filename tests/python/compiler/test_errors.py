@@ -122,6 +122,28 @@ def misspelt(a):
     a[1:] = aa[:-1]  # noqa: F821
 
 
+@cpufree.program
+def joined(a):
+    return np.concatenate([a, a])
+
+
+@cpufree.program
+def running_sum(a):
+    a[0, :] = np.cumsum(a)[:6]
+
+
+@cpufree.program
+def flattened(a):
+    return a.ravel()
+
+
+@cpufree.program
+def unnamed(a):
+    double = lambda x: 2 * x  # noqa: E731
+    a[...] = double(a)
+
+
+JOINED = "np.concatenate([a, a])"
 CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (sweep, (U, 200), "moves with a value of the run", "all rows in one statement", "i"),
     (
@@ -132,7 +154,11 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
         "j - 1",
     ),
     (along_both_axes, (U,), "fewer dimensions", "reduce to a number", "np.sum(a, axis=0)"),
-    (transposed, (U, U.copy()), "attribute T", "transposed arrays are not taken", "b.T"),
+    (transposed, (U, U.copy()), "attribute T", "as an operand of @ alone", "b.T"),
+    (joined, (U,), "concatenate is outside", "make the whole array before", JOINED),
+    (running_sum, (U,), "cumsum cannot be used", "an axis that is not divided", "np.cumsum(a)"),
+    (flattened, (U,), "method ravel is outside", "reductions take all axes", "a.ravel()"),
+    (unnamed, (U,), "a lambda is outside", "write a def", "lambda x: 2 * x"),
     (row_of_column, (U, U.copy()), "rows that stand for another axis", "constant", "a[0, :]"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),
     (unequal, (U,), "does not fit", "the same lengths", "a[1:]"),

@@ -303,8 +303,7 @@ class Sweep(SweepPoints):
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
         chosen = self.options.order
         order = {"chunks": "chunks", "down": "chunks", "turning": "turning"}.get(chosen, "strides")
-        together = "true" if self.options.together else "false"
-        return f"{verb}<{self.tile.threads}, TileOrder::{order}, {together}>"
+        return f"{verb}<{self.tile.threads}, TileOrder::{order}>"
 
     def reduces(self) -> bool:
         """Return whether a stage is a reduction."""

@@ -48,9 +48,6 @@ class SweepOptions:
         "turning" (the same, backwards in every second sweep), "chunks" (one behind the other,
         along the last axis), "down" (along the first axis), or "queue" (a block that is ready takes
         the next one).
-    together : bool
-        A block's threads begin a tile together, so that they find one another's points in the
-        cache.
     aligned : bool
         Threads lie along the last axis as lines of memory do.
     """
@@ -61,7 +58,6 @@ class SweepOptions:
     rows: int = 0
     most_rows: int = _ROWS[0]
     order: str = "strides"
-    together: bool = False
     aligned: bool = True
 
     def tile(self, counts: tuple[int, ...], rows: int, multiprocessors: int) -> Tile:

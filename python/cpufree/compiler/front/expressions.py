@@ -46,8 +46,10 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"{_named(node)} is outside the language of programs",
-                "write it with slices, NumPy's functions and numbers (docs/compiler.md has the "
-                "list)",
+                "write a def"
+                if isinstance(node, ast.Lambda)
+                else "write it with slices, NumPy's functions and numbers (docs/compiler.md has "
+                "the list)",
             )
         value: Value = method(node, scope)
         return value
@@ -143,7 +145,7 @@ class Expressions(Conditions, Parts):
                 node,
                 f"the attribute {node.attr} of an array is outside the language of programs",
                 f"arrays have shape, ndim, size and dtype, and the methods {', '.join(METHODS)}"
-                + ("; transposed arrays are not taken" if node.attr == "T" else ""),
+                + ("; A.T is taken as an operand of @ alone" if node.attr == "T" else ""),
             )
         if isinstance(value, Host):
             try:
@@ -172,6 +174,8 @@ class Expressions(Conditions, Parts):
     # --- operators ---
 
     def _binop(self, node: ast.BinOp, scope: Scope) -> Value:
+        if isinstance(node.op, ast.MatMult):
+            return products.of_transposed(self, node, scope)
         left, right = self.in_order([node.left, node.right], scope)
         return self.binary(node, type(node.op), left, right)
 

@@ -14,6 +14,9 @@ _CONSTRUCTS = {
     "vector and matrix": ("x[:] = y @ A", "r = y @ {a}", "r = x @ {b}", "r = (A @ x) @ A"),
     "matrices": ("C[...] = {a} @ {b}", "C += A @ B", "r = {a} @ {b}", "r = np.inner(A, A)",
                  "C -= 0.5 * np.matmul(A, {b})"),
+    "transposed": ("r = {a}.T @ {a}", "r = A @ {a}.T", "r = np.transpose({a}) @ y", "r = y @ A - x",
+                   "r = {b} @ B.transpose()", "B += {a}.T @ C", "r = {v} @ A.T",
+                   "r = (y @ {a}).T @ A.T"),
     "several": ("r = A @ B @ (B[0] + C[0])", "r = (A @ B) @ (B[:, 0] @ B)", "r = A @ (B @ C[0])",
                 "hidden = np.maximum(A @ B + C[0], 0.0)\nr = hidden @ B[0]"),
     "vectors": ("r = {v} @ x", "r = np.dot(y, y)"),
@@ -23,7 +26,8 @@ _CONSTRUCTS = {
                       "A[...] = A * B[:, 0]"),
     "axes of one point": ("A -= 0.1 * np.reshape(y, (7, 1))", "C += y.reshape(7, 1) * B[0]",
                           "r = x.reshape((1, -1)) * A", "C /= 2.0 + np.abs(y).reshape(7, 1)"),
-    "refused": ("r = B @ A", "r = A @ y", "r = np.reshape(A, (5, 7))", "A @= B", "A @= x",
+    "refused": ("r = B.T @ A.T", "r = A.T @ B", "r = A.T + x",
+                "r = B @ A", "r = A @ y", "r = np.reshape(A, (5, 7))", "A @= B", "A @= x",
                 "x @= x", "C @= C"),
 }  # fmt: skip
 _WEIGHTS = {"refused": 1}

@@ -12,6 +12,7 @@ import numpy as np
 from cpufree.compiler import ir
 from cpufree.compiler.front import lists, masks, values
 from cpufree.compiler.front.calls import fields, products
+from cpufree.compiler.front.calls.advice import instead_of
 from cpufree.compiler.front.calls.arrays import (
     copy,
     copyto,
@@ -287,7 +288,7 @@ def _method(e: Evaluates, node: ast.Call, scope: Scope, owner: Value) -> Value:
         e.builder.fail(
             node,
             f"the method {name} is outside the language of programs",
-            f"arrays have the methods {', '.join(METHODS)}",
+            instead_of(name, f"arrays have the methods {', '.join(METHODS)}"),
         )
     c = Call.of(e, node, scope, name)
     c.args.insert(0, owner)

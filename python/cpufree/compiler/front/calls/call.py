@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.compiler.front.calls.advice import instead_of
 from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
 from cpufree.compiler.front.values import (
@@ -99,11 +100,8 @@ def beforehand(c: Call) -> Value:
     known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum, slice)
     known = known or (isinstance(f, type) and issubclass(f, np.generic))
     if not (known or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
-        advice = "docs/compiler.md has the list of functions"
-        if f is print:
-            advice = "print between calls of some turns each (docs/compiler.md, Progress)"
-        elif module not in ("numpy", "builtins"):
-            advice = "put @cpufree.program above its def"
+        is_known = module in ("numpy", "builtins")
+        advice = instead_of(name) if is_known else "put @cpufree.program above its def"
         c.fail(f"{name} is outside the language of programs", advice)
     given: dict[int, Any] = {}
     plain = [_plain(c, value, name, given) for value in (*c.args, *c.keywords.values())]
@@ -143,7 +141,7 @@ def _plain(c: Call, value: Value, name: str, given: dict[int, Any]) -> Any:
         return tuple(_plain(c, item, name, given) for item in value.items)
     return c.fail(
         f"{name} cannot be used on run-time values",
-        "docs/compiler.md has the list of functions; compute it before the call",
+        f"{instead_of(name)}; or compute it before the call",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,36 @@ def matmul(e: Evaluates, node: ast.AST, left: Value, right: Value) -> Value:
     return _of_two(Call(e, node, Scope(), np.matmul, [left, right]))
 
 
+def of_transposed(e: Evaluates, node: ast.BinOp, scope: Scope) -> Value:
+    """Return left @ right, written with A.T, A.transpose() or np.transpose(A), or without."""
+    parts = node.left, node.right
+    inner = [_untransposed(part) for part in parts]
+    found = e.in_order([one or part for one, part in zip(inner, parts, strict=True)], scope)
+    turned = []
+    for k, value in enumerate(found):
+        is_array = isinstance(value, ArrayValue)
+        turned.append(inner[k] is not None and is_array)
+        if inner[k] is not None and not is_array:  # an array of the host, or an attribute T
+            found[k] = e.eval(parts[k], scope)
+    if not any(turned):
+        return e.binary(node, ast.MatMult, *found)
+    return _of_two(Call(e, node, scope, np.matmul, found), turned)
+
+
+def _untransposed(node: ast.expr) -> ast.expr | None:
+    """Return A of an expression that reads as a transposed array; None: it does not."""
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        return node.value
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return None
+    owner = node.func.value
+    if node.func.attr != "transpose" or node.keywords:
+        return None
+    if isinstance(owner, ast.Name) and owner.id in ("np", "numpy"):
+        return node.args[0] if len(node.args) == 1 else None
+    return None if node.args else owner
+
+
 def check_in_place(b: Builder, node: ast.AST, right: Value) -> None:
     """Refuse A @= right where NumPy does: a vector there makes an array of fewer dimensions."""
     operand = b.operand(node, right)
@@ -31,8 +62,11 @@ def check_in_place(b: Builder, node: ast.AST, right: Value) -> None:
         b.fail(node, "NumPy has no @= with a vector", "write y[...] = A @ x")
 
 
-def _of_two(c: Call) -> Value:
-    """np.dot, np.vdot, np.inner, np.matmul: products of vectors and of matrices."""
+def _of_two(c: Call, turned: Sequence[bool] = (False, False)) -> Value:
+    """np.dot, np.vdot, np.inner, np.matmul: products of vectors and of matrices.
+
+    `turned`: the operands that are transposed.
+    """
     if on_host(c):
         return beforehand(c)
     c.done(2)
@@ -42,13 +76,15 @@ def _of_two(c: Call) -> Value:
         left = right = "ijkl"[: len(a.shape)]
     elif c.function is np.inner:
         right = right[::-1]
+    left, right = (t[::-1] if turn else t for t, turn in zip((left, right), turned, strict=True))
     counts = {*zip(left, a.shape, strict=False), *zip(right, b.shape, strict=False)}
     if not left or not right or len(counts) > len({*left, *right}):
+        one, other = (x.shape[:: -1 if t else 1] for x, t in zip((a, b), turned, strict=True))
         c.fail(
-            f"a product of arrays of shapes {a.shape} and {b.shape}",
+            f"a product of arrays of shapes {one} and {other}",
             "A @ B takes vectors and matrices that fit; of fields write np.sum(a * b)",
         )
-    output = "".join(x for x in left + right if not (x in left and x in right))
+    output = "".join(x for x in "ij" if (x in left) != (x in right))
     return _contracted(c, [left, right], [a, b], output)
 
 
