@@ -122,7 +122,7 @@ def _least_share(one: Sequence[Solve], two: Sequence[Solve]) -> float:
 
 
 def _with_interval(value: Values, solves: Sequence[Solve]) -> tuple[float, float, float]:
-    """Return a number, and the middle 95 % of those of solves drawn again within each size."""
+    """Return a number, and the middle 95 % of those of solves drawn anew within each size."""
     random = np.random.default_rng(0)
     groups = [[one for one in solves if one.nnz == nnz] for nnz in {one.nnz for one in solves}]
     drawn = [
