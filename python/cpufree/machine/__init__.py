@@ -101,13 +101,16 @@ def _load(name: str, changed: int) -> Machine:
 def of_gpu(name: str) -> Machine:
     """Return the machine with GPUs whose name begins so, "": of which nothing is known yet.
 
+    Then it is the one that the user has a file of, if there is just one with GPUs.
+
     >>> of_gpu("NVIDIA H100 80GB HBM3").gpu
     'NVIDIA H100'
     """
     if said := env.machine_file():
         return load(said)
-    if name and os.path.exists(own := own_file(name)):
-        return load(str(own))
+    own = [own_file(name)] if name else sorted(env.machine_folder().glob("nvidia-*.json"))
+    if len(own) == 1 and own[0].exists():
+        return load(str(own[0]))
     found = load(like(name))
     return replace(found, known=not name or name.startswith(found.gpu))
 

@@ -123,6 +123,9 @@ def test_the_users_own_file_for_these_gpus_comes_first() -> None:
     file_of(file, like="h200")
     assert of_gpu("NVIDIA H200").number("a", "s") == 2.0
     assert "a" not in of_gpu("NVIDIA H100").entries
+    assert of_gpu("").number("a", "s") == 2.0  # the GPUs are not looked at yet
+    file_of(own_file("NVIDIA H100"), like="h100")
+    assert of_gpu("") == load("h200")  # either may be there
 
 
 def test_before_gpus_are_looked_at_the_users_own_file_decides() -> None:

@@ -15,6 +15,7 @@ import cpufree
 from cpufree import InvalidInputError, Solver, UnsupportedError
 from cpufree.errors import OutOfMemoryError
 from cpufree.generate import generate
+from cpufree.machine import files
 from cpufree.solvers import factors
 
 A = generate("poisson2d", nx=70, ny=60)
@@ -265,6 +266,20 @@ def test_auto_weighs_the_set_up_against_all_solves() -> None:
         many = often.solve(np.ones(14400))
         assert often.solve(np.ones(14400), pc="jacobi").pc == "jacobi"
     assert (few.pc, many.pc) == ("jacobi", "amg")
+
+
+def test_auto_goes_by_the_machine_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = {"multigrid.cpu_setup": {"value": 1.0, "unit": "1", "provenance": "a test"}}
+    path = tmp_path / "m.json"
+    files.write(path, {"machine": "M", "gpu": "none", "like": "h200", "choices": quick})
+    system = generate("poisson2d", nx=120, ny=120)
+    chosen = []
+    for named in (None, str(path)):
+        if named:
+            monkeypatch.setenv("CPUFREE_MACHINE", named)
+        with Solver(system, pc="auto", engine="cpu_threads") as solver:
+            chosen.append(solver.solve(np.ones(14400)).pc)
+    assert chosen == ["jacobi", "amg"]
 
 
 def test_times_tell_making_the_levels_from_laying_them_out() -> None:
