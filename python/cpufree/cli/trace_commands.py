@@ -35,6 +35,8 @@ EPILOG = """
   cpufree trace report out.pftrace --plot out.png
 
   cpufree trace compare out.pftrace other.pftrace
+
+  cpufree trace picture out.pftrace out.svg
 """
 
 
@@ -65,6 +67,20 @@ def report(trace: TraceArgument, given: dict[str, Any]) -> None:
         if (table := part(found)) is not None:
             paper.print()
             paper.print(table)
+
+
+@app.command(epilog=EPILOG)
+def picture(
+    trace: TraceArgument,
+    out: Annotated[str, typer.Argument(metavar="PICTURE", help="A file .png, .svg or .pdf.")],
+) -> None:
+    """Draw two iterations, those that take the median time: blocks, waits, messages."""
+    from cpufree.trace import files
+    from cpufree.trace.timeline_picture import save_timeline
+
+    check_can_write(out, PLOT_SUFFIXES)
+    check_not_read((out,), (trace,))
+    save_timeline(files.checked(files.load(trace)), out)
 
 
 @app.command(epilog=EPILOG)

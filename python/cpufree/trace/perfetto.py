@@ -120,30 +120,24 @@ def _host(line: Timeline) -> bytes:
 def _slices(line: Timeline) -> list[bytes]:
     """Begins and ends, in an order in which slices of one track are nested."""
     s, uuid = line.slices, track_uuid(line)
-    flow = np.zeros(len(line.trace.kind), np.int64)
-    receipts = line.arrows
-    flow[receipts.seen] = 1 + np.arange(len(receipts.seen))
-    ended_by = flow[s.record]
-    arrived = np.flatnonzero(ended_by)
+    seen = line.arrows.seen
+    came, where = line.trace.time[seen], line.trace.track[seen]
     told = Rows(len(s.begin)).numbers(10, s.name + 1, 5).add(_annotation(_EPOCH, s.epoch.clip(0)))
-    name = Rows(len(arrived)).same(number(10, len(line.names.texts) + 1))
+    name = Rows(len(seen)).same(number(10, len(line.names.texts) + 1))
     tables = [
         # An arrow has to end after it begins, so not where the wait begins.
-        _event(
-            line, s.end[arrived], INSTANT, uuid[s.track[arrived]], name.fixed(48, ended_by[arrived])
-        ),
+        _event(line, came, INSTANT, uuid[where], name.fixed(48, 1 + np.arange(len(seen)))),
         _event(line, s.end, END, uuid[s.track], Rows(len(s.end))),
         _event(line, s.begin, BEGIN, uuid[s.track], told),
     ]
     every = np.arange(len(s.begin))
-    row = np.concatenate([arrived, every, every])
-    which = np.repeat([0, 1, 2], [len(arrived), len(every), len(every)])
-    place = np.concatenate([np.arange(len(arrived)), every, every])
+    which = np.repeat([0, 1, 2], [len(seen), len(every), len(every)])
+    place = np.concatenate([np.arange(len(seen)), every, every])
     # By track and time; at one time arrivals and ends first; of slices that begin together the
     # longest first, of those that end together the last to begin.
-    time = np.where(which == 2, s.begin[row], s.end[row])
-    inner = np.where(which == 2, -s.end[row], -s.begin[row])
-    order = np.lexsort((inner, which, time, s.track[row]))
+    time = np.concatenate([came, s.end, s.begin])
+    inner = np.concatenate([np.zeros_like(came), -s.begin, -s.end])
+    order = np.lexsort((inner, which, time, np.concatenate([where, s.track, s.track])))
     return [_interleaved([rows.table() for rows in tables], which[order], place[order])]
 
 

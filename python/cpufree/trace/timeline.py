@@ -116,8 +116,9 @@ class Timeline:
         parts = [self._phases(), self._waits(), self._reductions(), self._sections()]
         of = ("track", "begin", "end", "name", "epoch", "record")
         fields = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(of)}
-        section = np.repeat([False, False, False, True], [len(part[0]) for part in parts])
-        return Slices(**fields, section=section)
+        fields["section"] = np.repeat([False, False, False, True], [len(p[0]) for p in parts])
+        lasts = fields["end"] > fields["begin"]  # a ring may end where something begins
+        return Slices(**{name: column[lasts] for name, column in fields.items()})
 
     @cached_property
     def puts(self) -> Integers:

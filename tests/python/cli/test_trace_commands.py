@@ -42,6 +42,16 @@ def test_report_tells_and_writes(run: Run, traces: list[str], tmp_path: Path) ->
     assert (tmp_path / "r.png").stat().st_size > 1000
 
 
+def test_a_part_of_the_time_line_is_drawn(run: Run, traces: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "t.svg"
+    ended = run("trace", "picture", traces[1], str(out))
+    assert ended.code == 0, ended.err
+    text = out.read_text()
+    assert text.count("PE 2, block 0") >= 1
+    assert "vector updates" in text and "waiting" in text
+
+
 def test_compare_shows_both(run: Run, traces: list[str]) -> None:
     ended = run("trace", "compare", *traces)
     assert ended.code == 0, ended.err
