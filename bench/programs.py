@@ -34,7 +34,6 @@ from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.compiler.hosted import HostedRun
 from cpufree.engines import gpus
-from cpufree.extension import load_for
 
 
 def module(name: str) -> Any:
@@ -94,12 +93,6 @@ def on_gpus(
     def by_hand() -> float:
         return float(cpufree.stencil.jacobi(args[0], steps, **where).seconds)
 
-    def by_sweep(sweep: str) -> dict[str, Any]:
-        options = where | {"gpus": devices, "iterations": steps, "sweep": sweep}
-        facts = core.jacobi(args[0], None, np.empty_like(args[0]), [False] * 2, options, None)
-        seconds = facts["seconds"] / steps
-        return {"seconds": seconds, "kernel": seconds, "sweep": facts["sweep"]}
-
     def copies() -> float:
         begin = time.perf_counter()
         for _ in range(_COPIES):
@@ -117,10 +110,6 @@ def on_gpus(
     answers = {"cpufree": answer(case, lambda *a: program.run(a, **where), given)}
     if case.program in ("jacobi", "jacobi_3d"):
         calls["hand-written"] = run_alone(lambda: by_hand, steps)
-        if case.program == "jacobi":
-            core = load_for("cuda_p2p")
-            for sweep in ("registers", "time_tiles"):
-                calls[sweep] = partial(by_sweep, sweep)
     elif case.pes == 1:
         # Fused by cupy.fuse is faster, always, where there is such a text.
         f = cupy_rivals(cupy).get(case.program) or plain(case.program)

@@ -36,7 +36,6 @@ ROOTS = (
     "cpufree/solvers/kernel.hpp",
     "cpufree/solvers/study.hpp",
     "cpufree/stencils/jacobi.hpp",
-    "cpufree/stencils/registers.hpp",
     "cpufree/stencils/registers_3d.hpp",
     "cpufree/stencils/time_tiles.hpp",
     "cpufree/solvers/gpu/kernels/vector_entries.cuh",

@@ -26,9 +26,6 @@ struct Machine {
   // From the end of a sweep over 3-D tiles in registers to their halos being there [s]
   double stencil_tile_exchange = 1.5e-06;
 
-  // The same for 2-D tiles in registers [s]
-  double stencil_row_exchange = 1e-06;
-
   // Matrix and vectors of a GPU that its L2 cache holds for the most part across iterations [B]
   double solver_cached_bytes = 80000000;
 
@@ -53,7 +50,6 @@ void each_number(Machine& machine, F&& f) {
   f("gpu.cache_bytes", machine.gpu_cache_bytes);
   f("stencil.pass_exchange", machine.stencil_pass_exchange);
   f("stencil.tile_exchange", machine.stencil_tile_exchange);
-  f("stencil.row_exchange", machine.stencil_row_exchange);
   f("solver.cached_bytes", machine.solver_cached_bytes);
   f("solver.kept_bytes", machine.solver_kept_bytes);
   f("solver.least_kept_of", machine.solver_least_kept_of);

@@ -37,7 +37,7 @@ CPUFREE_FN std::uint64_t make_tag(Epoch epoch, unsigned notes) {
 CPUFREE_FN Epoch tag_epoch(std::uint64_t tag) { return tag >> kNoteBits; }
 // Whether a packet is that of epoch `want`. Unlike a flag's, a packet's slot never holds a later
 // epoch than the one waited for (proofs in channel.hpp, allreduce.hpp, stencils/edges.hpp,
-// stencils/registers.hpp and stencils/tile3d_packets.hpp), so equality is right, and it is cheap.
+// stencils/tile3d_packets.hpp), so equality is right, and it is cheap.
 // Were a proof wrong, the wait would end with a diagnosis where `reached` would take the wrong
 // value.
 CPUFREE_FN bool arrived(std::uint64_t tag, Epoch want) {

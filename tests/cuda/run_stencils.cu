@@ -103,9 +103,6 @@ struct Checked {
 template <class T>
 void check_grid(const Grid& grid, int gpus, int blocks, bool with_source) {
   Checked<T> c(grid, with_source, 23);
-  if (grid.dims == 2)
-    for (const int rows : {1, 2, 4, 8, 12, 16})
-      c.check(spec_of(gpus, Sweep::registers, 0, rows, blocks));
   if (grid.dims == 3)
     for (const int planes : {4, 8, 16}) c.check(registers_3d(gpus, planes, blocks));
   for (const int layers : {1, 2, 4, 8})
@@ -194,8 +191,8 @@ void check_stopping(int gpus) {
   Checked<float> flat(grid_of(2, 70, 1, 90), false, 1), box(grid_of(3, 35, 30, 40), false, 1);
   for (const std::int64_t period : {7, 16}) {
     check_stops(flat, period,
-                {spec_of(gpus, Sweep::registers, 0), spec_of(gpus, Sweep::time_tiles, 1),
-                 spec_of(gpus, Sweep::time_tiles, 4), spec_of(gpus, Sweep::wavefront, 2)});
+                {spec_of(gpus, Sweep::time_tiles, 1), spec_of(gpus, Sweep::time_tiles, 4),
+                 spec_of(gpus, Sweep::wavefront, 2)});
     check_stops(box, period, {registers_3d(gpus)});
   }
 }
@@ -274,18 +271,15 @@ std::vector<T> smooth(const Grid& grid) {
 void times_of_small(int gpus) {
   const Grid small = grid_of(2, 256 * gpus, 1, 256), medium = grid_of(2, 2048 * gpus, 1, 2048);
   const auto a = smooth<float>(small), b = smooth<float>(medium);
-  for (const int rows : {0, 1, 2, 4})
-    measure<float>("2D 256^2 each", small, a, spec_of(gpus, Sweep::registers, 0, rows), 10000);
+  for (const int layers : {1, 2, 4})
+    measure<float>("2D 256^2 each", small, a, spec_of(gpus, Sweep::time_tiles, layers), 10000);
   measure<float>("2D 256^2 each", small, a, spec_of(gpus, Sweep::wavefront, 4), 5000);
-  for (const int rows : {0, 8, 12, 16})
-    measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::registers, 0, rows), 5000);
   for (const int layers : {1, 2, 4, 8})
     measure<float>("2D 2048^2 each", medium, b, spec_of(gpus, Sweep::time_tiles, layers), 2000);
   for (const std::int64_t n : {512, 1024}) {
     const Grid between = grid_of(2, n * gpus, 1, n);
     const auto values = smooth<float>(between);
     const std::string what = "2D " + std::to_string(n) + "^2 each";
-    measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::registers, 0), 5000);
     measure<float>(what.c_str(), between, values, spec_of(gpus, Sweep::time_tiles, 4), 5000);
   }
   const auto c = smooth<double>(medium);

@@ -19,7 +19,6 @@ from cpufree.stencil import jacobi
 # On GPUs; elsewhere there is one sweep.
 SWEEPS: dict[int, tuple[dict[str, Any], ...]] = {
     2: (
-        {"sweep": "registers"},
         {"sweep": "time_tiles", "halo_steps": 4},
         {"sweep": "wavefront", "halo_steps": 2},
     ),

@@ -43,7 +43,6 @@ class Chooser {
       by_specialized_blocks(chosen);
       return chosen;
     }
-    if (allowed(Sweep::registers) && in_registers(chosen)) return chosen;
     if (allowed(Sweep::registers_3d) && in_registers_3d(chosen)) return chosen;
     if (allowed(Sweep::time_tiles) && in_memory(chosen)) return chosen;
     if (!allowed(Sweep::wavefront))
@@ -72,7 +71,6 @@ class Chooser {
   }
   template <Study S>
   static const void* kernel_of(Sweep sweep, const StencilKernel& wanted) {
-    if (sweep == Sweep::registers) return cuda_registers_kernel<S, T>(wanted);
     if (sweep == Sweep::registers_3d) return cuda_registers_3d_kernel<S, T>(wanted);
     if (sweep == Sweep::time_tiles) return cuda_time_tiles_kernel<S, T>(wanted);
     return cuda_wavefront_kernel<S, T>(wanted);
@@ -83,24 +81,12 @@ class Chooser {
     return spec_.team ? least(*spec_.team, "memory on chip", room) : room;
   }
   WarpKernels kernels(const void* function) const {
-    return {register_shapes(sizeof(T)), time_tile_layers(grid_.dims), kCudaStencilThreads / 32,
+    return {time_tile_layers(grid_.dims), kCudaStencilThreads / 32,
             function == nullptr ? 0 : room_of(function), tile3d_shapes(sizeof(T))};
   }
 
   // The kernels for all shapes take as much of a block's memory for themselves. Where kernels are
   // compiled when first used, the smallest is soonest there, and none is for other dimensions.
-  bool in_registers(ChosenStencil& chosen) const {
-    if (grid_.dims != 2) return false;
-    const RegisterShape& any = register_shapes(sizeof(T)).front();
-    const auto found = lay_out_registers(grid_, spec_, run_, blocks_, sizeof(T), source_,
-                                         kernels(kernel(Sweep::registers, {.shape = any})));
-    if (!found) return false;
-    chosen.layout = found->layout;
-    chosen.kernel.function = kernel(Sweep::registers, {.shape = found->shape});
-    chosen.kernel.threads = 32 * found->warps;
-    return true;
-  }
-
   bool in_registers_3d(ChosenStencil& chosen) const {
     if (grid_.dims != 3) return false;
     const auto kernel_for = [&](const Tile3dShape& shape) {

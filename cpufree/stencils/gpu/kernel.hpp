@@ -5,7 +5,6 @@
 #include <span>
 
 #include "cpufree/device/study.hpp"
-#include "cpufree/stencils/register_shape.hpp"
 #include "cpufree/stencils/tile3d_shape.hpp"
 #include "cpufree/stencils/time_tile_shape.hpp"
 
@@ -15,7 +14,6 @@ inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for
 constexpr int time_tile_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
 
 // Which tiles the kernels in registers are made for, for values of so many bytes.
-std::span<const RegisterShape> register_shapes(std::size_t value_bytes);
 std::span<const Tile3dShape> tile3d_shapes(std::size_t value_bytes);
 // Iterations of a pass that kernels for values in memory are made for.
 std::span<const int> time_tile_layers(int dims);
@@ -24,9 +22,8 @@ std::span<const int> time_tile_layers(int dims);
 struct StencilKernel {
   int dims = 2;
   bool source = false;
-  int layers = 1;            // of time tiles
-  RegisterShape shape = {};  // of registers
-  Tile3dShape tile3d = {};   // of 3-D tiles in registers
+  int layers = 1;           // of time tiles
+  Tile3dShape tile3d = {};  // of 3-D tiles in registers
   // Where it is going to run: kernels that are not built in are compiled for these GPUs.
   std::span<const int> devices = {};
 };
@@ -34,8 +31,6 @@ struct StencilKernel {
 // Each of them null where there is no such kernel. Studies have none for source terms.
 template <Study S, class T>
 const void* cuda_wavefront_kernel(const StencilKernel& wanted);
-template <Study S, class T>
-const void* cuda_registers_kernel(const StencilKernel& wanted);
 template <Study S, class T>
 const void* cuda_registers_3d_kernel(const StencilKernel& wanted);
 template <Study S, class T>

@@ -8,11 +8,6 @@ constexpr int kLayers2d[] = {1, 2, 4, 8};
 constexpr int kLayers3d[] = {1, 2};
 }  // namespace
 
-std::span<const RegisterShape> register_shapes(std::size_t value_bytes) {
-  return value_bytes == 4 ? std::span<const RegisterShape>(kRegistersOfFloat)
-                          : std::span<const RegisterShape>(kRegistersOfDouble);
-}
-
 std::span<const Tile3dShape> tile3d_shapes(std::size_t value_bytes) {
   return value_bytes == 4 ? std::span<const Tile3dShape>(kTiles3dOfFloat)
                           : std::span<const Tile3dShape>(kTiles3dOfDouble);

@@ -108,7 +108,7 @@ bool fits_registers_3d(const Grid& grid, int pes, int blocks, std::size_t value_
   const std::span<const Tile3dShape> shapes =
       value_bytes == 4 ? std::span<const Tile3dShape>(kTiles3dOfFloat) : kTiles3dOfDouble;
   const auto best =
-      best_registers_3d(grid, spec, blocks, value_bytes, source, {{}, {}, kWarps, kRoom, shapes});
+      best_registers_3d(grid, spec, blocks, value_bytes, source, {{}, kWarps, kRoom, shapes});
   return best && best->layout.plan.division.pes_in_all() == pes;
 }
 

@@ -25,7 +25,6 @@ namespace cpufree {
 enum class Sweep : std::uint32_t {
   automatic,
   wavefront,
-  registers,
   registers_3d,
   time_tiles,
   specialized_blocks
@@ -49,7 +48,7 @@ struct StencilSpec {
   // there are no tiles in registers, which exchange packets.
   int halo = -1;
   Sweep sweep = Sweep::automatic;  // of the GPU engine; the others have the wavefront
-  int rows = 0;                    // of a thread, in registers (3-D tiles: planes); 0: automatic
+  int rows = 0;                    // planes of a thread, in 3-D tiles; 0: automatic
 
   // Specialized blocks: how many have the points that one other PE needs; 0: in proportion to
   // these.
@@ -93,12 +92,11 @@ struct StencilPlan {
   std::int64_t halo_points = 0;     // that all tiles receive in an exchange
   std::int64_t pe_halo_points = 0;  // those that come from another PE
   std::string halo = "none";        // "packets", "values"
-  std::string sweep =
-      "wavefront";              // "registers", "registers_3d", "time_tiles", "specialized_blocks"
-  int columns = 0, rows = 0;    // of a thread, in registers (3-D tiles: planes)
-  bool in_fast_memory = false;  // tiles stay on chip
-  std::int64_t fast_bytes = 0;  // of a block, that they take there
-  int boundary_blocks = 0;      // specialized, the first ones of `blocks`
+  std::string sweep = "wavefront";  // "registers_3d", "time_tiles", "specialized_blocks"
+  int columns = 0, rows = 0;        // of a thread, in 3-D tiles; rows: planes
+  bool in_fast_memory = false;      // tiles stay on chip
+  std::int64_t fast_bytes = 0;      // of a block, that they take there
+  int boundary_blocks = 0;          // specialized, the first ones of `blocks`
 };
 
 struct StencilResult {

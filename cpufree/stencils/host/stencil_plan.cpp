@@ -203,16 +203,18 @@ void check_study(const StencilSpec& spec, const StencilRun& run, bool source) {
 
 namespace {
 constexpr std::pair<const char*, Sweep> kSweeps[] = {
-    {"auto", Sweep::automatic},        {"wavefront", Sweep::wavefront},
-    {"registers", Sweep::registers},   {"registers_3d", Sweep::registers_3d},
-    {"time_tiles", Sweep::time_tiles}, {"specialized_blocks", Sweep::specialized_blocks}};
+    {"auto", Sweep::automatic},
+    {"wavefront", Sweep::wavefront},
+    {"registers_3d", Sweep::registers_3d},
+    {"time_tiles", Sweep::time_tiles},
+    {"specialized_blocks", Sweep::specialized_blocks}};
 }  // namespace
 
 Sweep sweep_from_name(const std::string& name) {
   for (const auto& [text, value] : kSweeps)
     if (name == text) return value;
   throw InvalidInput("unknown sweep '" + name +
-                     "'; choose one of: auto, wavefront, registers, registers_3d, time_tiles, "
+                     "'; choose one of: auto, wavefront, registers_3d, time_tiles, "
                      "specialized_blocks");
 }
 

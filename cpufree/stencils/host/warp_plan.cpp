@@ -15,39 +15,6 @@ namespace {
 
 constexpr int kMostChunks = 64;
 
-// --- Registers ---
-
-// Points of a thread up to which tiles in registers are the fastest: 256^2 has 2. Of 64, 2048^2
-// takes 5.2 us, and 3.9 in passes of 4 iterations over the cache (docs/design/stencils.md).
-constexpr int kFewPoints = 16;
-
-std::int64_t room_of(const RegisterShape& shape, int warps, std::size_t value_bytes, bool source) {
-  // RegisterRoom, whose numbers are compiled in.
-  const std::int64_t width = shape.most_width(), rows = shape.rows;
-  const std::int64_t values = (2 * (2 * warps + 2) + (source ? rows * warps : 0)) * width +
-                              (warps + 1) / 2 * 2 * 2 * rows + warps * 2 * rows * shape.columns;
-  return values * static_cast<std::int64_t>(value_bytes);
-}
-
-// Cycles of an iteration beside the exchange. A point takes 6 instructions where four lie side by
-// side; a warp has its own way to go, and the schedulers issue one instruction a cycle.
-double register_cycles(const RegisterShape& shape, int warps, std::int64_t halo) {
-  const double of_warp = shape.rows * (5.0 * shape.columns + 4.0) + 60.0;
-  const double issue = of_warp * warps / kSchedulers;
-  return std::max(issue, 2.0 * of_warp) + 8.0 * warps + 0.5 * static_cast<double>(halo);
-}
-
-// Whether passes of several iterations over memory beat a tile in registers, and can be had.
-bool better_in_memory(const Grid& grid, const StencilSpec& spec, const StencilRun& run,
-                      const Division& division, const RegisterShape& shape) {
-  const bool open = spec.sweep == Sweep::automatic && spec.layers == 0 && spec.rows == 0;
-  const bool several = run.check_every == 0 || run.check_every >= kUsualLayers;
-  return open && several && shape.columns * shape.rows > kFewPoints &&
-         most_layers(grid, division) >= kUsualLayers;
-}
-
-// --- Values in memory ---
-
 struct Pass {
   Division division;
   int layers = 1;
@@ -236,49 +203,6 @@ void find_ghosts(const Tiling& pes, std::size_t pe, TimeTileLayout& time_tiles) 
     }
     part.ghosts = static_cast<std::int32_t>(ghosts.size()) - part.first_ghost;
   }
-}
-
-std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
-                                                const StencilRun& run, int blocks,
-                                                std::size_t value_bytes, bool source,
-                                                const WarpKernels& kernels) {
-  if (grid.dims != 2 || spec.layers > 1 || spec.halo == 0) return {};
-  std::optional<RegisterLayout> best;
-  double least = 0.0;
-  each_division(grid, spec.pes, blocks, [&](const Division& division) {
-    const TileExtent height = extent_of(grid, division, 0), width = extent_of(grid, division, 2);
-    for (const RegisterShape& shape : kernels.shapes) {
-      if (spec.rows > 0 && spec.rows != shape.rows) continue;
-      const auto warps = static_cast<int>(ceil_div(height.most, shape.rows));
-      if (!shape.holds(height.least, width.least, kernels.warps) ||
-          !shape.holds(height.most, width.most, kernels.warps) ||
-          room_of(shape, warps, value_bytes, source) >
-              static_cast<std::int64_t>(kernels.fast_bytes))
-        continue;
-      const double here = register_cycles(shape, warps, 2 * (height.most + width.most));
-      if (best && here >= least) continue;
-      least = here;
-      best.emplace();
-      best->layout.plan.division = division;
-      best->shape = shape;
-      best->warps = warps;
-    }
-  });
-  if (!best || better_in_memory(grid, spec, run, best->layout.plan.division, best->shape))
-    return {};
-  StencilPlan& plan = best->layout.plan;
-  best->layout.tiling = make_tiling(grid, plan.division, 1);
-  best->layout.packets = true;
-  plan.in_fast_memory = true;
-  plan.fast_bytes = room_of(best->shape, best->warps, value_bytes, source);
-  plan.sweep = "registers";
-  plan.columns = best->shape.columns;
-  plan.rows = best->shape.rows;
-  best->seconds = least / spec.machine.gpu_clock + spec.machine.stencil_row_exchange;
-  plan.check_every = check_period(run, best->seconds, 1);
-  describe_tiling(spec, best->layout);
-  plan.halo = plan.halo_points == 0 ? "none" : "packets";
-  return best;
 }
 
 std::optional<TimeTileLayout> lay_out_time_tiles(const Grid& grid, const StencilSpec& spec,

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cpufree/stencils/host/stencil_plan.hpp"
-#include "cpufree/stencils/register_shape.hpp"
 #include "cpufree/stencils/tile3d_shape.hpp"
 
 namespace cpufree {
@@ -17,31 +16,22 @@ inline constexpr int kUsualLayers = 4;  // of a pass in two dimensions: no more 
 
 // What kernels there are, and what a block has.
 struct WarpKernels {
-  std::span<const RegisterShape> shapes;
   std::span<const int> layers;  // of a pass over values in memory, increasing
   int warps = 16;               // of a block, at most
   std::size_t fast_bytes = 0;   // of shared memory
   std::span<const Tile3dShape> tiles3d = {};
 };
 
-// Tiles that stay in registers, and what their threads hold.
-template <class Shape>
-struct ShapedLayout {
+// Three-dimensional tiles that stay in registers, and what their threads hold.
+struct Tile3dLayout {
   StencilLayout layout;
-  Shape shape;
+  Tile3dShape shape;
   int warps = 1;
   double seconds = 0.0;  // of an iteration, as predicted
 };
-using RegisterLayout = ShapedLayout<RegisterShape>;
-using Tile3dLayout = ShapedLayout<Tile3dShape>;
 
-// Nothing where the tiles of the grid do not fit registers, or the spec asks for something else.
-std::optional<RegisterLayout> lay_out_registers(const Grid& grid, const StencilSpec& spec,
-                                                const StencilRun& run, int blocks,
-                                                std::size_t value_bytes, bool source,
-                                                const WarpKernels& kernels);
-
-// The same in three dimensions (registers_3d_plan.cpp).
+// Nothing where the tiles of the grid do not fit registers, or the spec asks for something else
+// (registers_3d_plan.cpp).
 std::optional<Tile3dLayout> lay_out_registers_3d(const Grid& grid, const StencilSpec& spec,
                                                  const StencilRun& run, int blocks,
                                                  std::size_t value_bytes, bool source,

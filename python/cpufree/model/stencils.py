@@ -58,11 +58,9 @@ def facts_of(
 
     In three dimensions the engine keeps values in registers wherever its tiles hold them.
     """
-    on_chip = None
-    if len(shape) == 3:
-        on_chip = load_core().fits_registers_3d(
-            shape, periodic, value_bytes == 4, source, pes, blocks
-        )
+    on_chip = len(shape) == 3 and load_core().fits_registers_3d(
+        shape, periodic, value_bytes == 4, source, pes, blocks
+    )
     return StencilFacts(shape, pes, value_bytes, on_chip)
 
 

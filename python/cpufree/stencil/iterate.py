@@ -295,7 +295,7 @@ def _notes(outcome: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
 
 def placed_on_gpus(outcome: Mapping[str, Any]) -> bool:
     """Return whether a run was one of kernels whose halos have widths of their own."""
-    return outcome.get("sweep") in ("registers", "registers_3d", "time_tiles")
+    return outcome.get("sweep") in ("registers_3d", "time_tiles")
 
 
 def choose_halo_steps(asked: int | str) -> int:

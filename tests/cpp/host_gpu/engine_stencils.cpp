@@ -1,7 +1,6 @@
 // The stencil kernels of the engine for GPUs on the host: a few shapes, without studies.
 #include "cpufree/stencils/gpu/kernel.hpp"
 #include "cpufree/stencils/jacobi.hpp"
-#include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/registers_3d.hpp"
 #include "cpufree/stencils/time_tiles.hpp"
 #include "host_ports.hpp"
@@ -10,7 +9,6 @@ namespace cpufree {
 
 namespace {
 
-constexpr RegisterShape kRegisters[] = {{1, 2}, {2, 4}};
 constexpr Tile3dShape kTiles3d[] = {{1, 4}};
 constexpr int kLayers2d[] = {1, 2};
 constexpr int kLayers3d[] = {1, 2};
@@ -32,22 +30,9 @@ const void* with_source(bool source, F) {
 
 }  // namespace
 
-std::span<const RegisterShape> register_shapes(std::size_t) { return kRegisters; }
 std::span<const Tile3dShape> tile3d_shapes(std::size_t) { return kTiles3d; }
 std::span<const int> time_tile_layers(int dims) {
   return dims == 2 ? std::span<const int>(kLayers2d) : std::span<const int>(kLayers3d);
-}
-
-template <Study S, class T>
-const void* cuda_registers_kernel(const StencilKernel& wanted) {
-  if (S != Study::none) return nullptr;
-  if (wanted.shape.columns == 1)
-    return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
-      register_kernel<1, 2, kSource>(port, args);
-    });
-  return with_source<T>(wanted.source, []<bool kSource>(auto& port, const JacobiArgs<T>& args) {
-    register_kernel<2, 4, kSource>(port, args);
-  });
 }
 
 template <Study S, class T>
@@ -83,7 +68,6 @@ const void* cuda_wavefront_kernel(const StencilKernel& wanted) {
 }
 
 #define CPUFREE_HOST_STENCILS(S, T)                                          \
-  template const void* cuda_registers_kernel<S, T>(const StencilKernel&);    \
   template const void* cuda_registers_3d_kernel<S, T>(const StencilKernel&); \
   template const void* cuda_time_tiles_kernel<S, T>(const StencilKernel&);   \
   template const void* cuda_wavefront_kernel<S, T>(const StencilKernel&);

@@ -127,10 +127,6 @@ std::vector<std::string> grid_sources(Study study, bool source, std::size_t byte
   std::vector<std::string> sources;
   StencilKernel wanted;
   wanted.source = source;
-  for (const RegisterShape& shape : register_shapes(bytes)) {
-    wanted.shape = shape;
-    sources.push_back(registers_source(wanted, study, bytes));
-  }
   for (const Tile3dShape& shape : tile3d_shapes(bytes)) {
     wanted.tile3d = shape;
     sources.push_back(registers_3d_source(wanted, study, bytes));
@@ -148,12 +144,11 @@ std::vector<std::string> grid_sources(Study study, bool source, std::size_t byte
 TEST(grid_kernels_compile) {
   StencilKernel two, three;
   two.source = true;
-  two.shape = register_shapes(8).front();
   three.dims = 3;
   three.tile3d = tile3d_shapes(4).front();
-  std::vector<std::string> sources = {
-      wavefront_source(three, Study::none, 8), registers_source(two, Study::none, 8),
-      registers_3d_source(three, Study::none, 4), time_tiles_source(two, Study::none, 4)};
+  std::vector<std::string> sources = {wavefront_source(three, Study::none, 8),
+                                      registers_3d_source(three, Study::none, 4),
+                                      time_tiles_source(two, Study::none, 4)};
   for (const std::size_t bytes : {8, 4})
     for (const Study study : {Study::none, Study::no_compute, Study::no_comm})
       for (const bool source : {false, true})
@@ -164,10 +159,8 @@ TEST(grid_kernels_compile) {
 
 TEST(there_are_texts_for_the_kernels_that_are_built_and_for_no_others) {
   StencilKernel wanted;
-  wanted.shape = {3, 5};
   wanted.tile3d = {3, 5};
   wanted.layers = 3;
-  CHECK(registers_source(wanted, Study::none, 8).empty());
   CHECK(registers_3d_source(wanted, Study::none, 8).empty());
   CHECK(time_tiles_source(wanted, Study::none, 8).empty());
   CHECK(!wavefront_source(wanted, Study::none, 8).empty());

@@ -49,12 +49,6 @@ void expect_reference(const Case<T>& given, int pes, const std::string& sweep) {
 
 }  // namespace
 
-TEST(tiles_in_registers_give_the_bits_of_one_process) {
-  expect_reference(case_of<double>(grid2d(18, 50, true, false), Sweep::automatic, true), 3,
-                   "registers");
-  expect_reference(case_of<float>(grid2d(14, 70), Sweep::registers), 2, "registers");
-}
-
 TEST(tiles_give_the_bits_of_one_process) {
   expect_reference(case_of<float>(grid3d(8, 7, 30, 1), Sweep::automatic), 2, "registers_3d");
 }
@@ -80,11 +74,11 @@ TEST(fronts_in_shared_memory_give_the_bits_of_one_process) {
 }
 
 TEST(tolerance_stops_processes_where_it_stops_one) {
-  auto c = case_of<double>(grid2d(8, 40), Sweep::registers);
+  auto c = case_of<double>(grid2d(8, 40), Sweep::time_tiles);
   c.run.iterations = 1000;
   c.run.tolerance = 2e-2;
   c.run.check_every = 4;
-  expect_reference(c, 2, "registers");
+  expect_reference(c, 2, "time_tiles");
 }
 
 TEST(processes_whose_gpus_differ_find_the_same_plan) {

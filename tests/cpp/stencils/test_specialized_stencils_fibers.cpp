@@ -13,7 +13,7 @@ TimeTileLayout lay_out(const Grid& grid, StencilSpec spec, int blocks = 132) {
   spec.engine = Engine::cuda_p2p;
   const auto layers =
       grid.dims == 2 ? std::span<const int>(kLayers2d) : std::span<const int>(kLayers3d);
-  return lay_out_specialized(grid, spec, {}, blocks, sizeof(float), false, {{}, layers, 16, 0});
+  return lay_out_specialized(grid, spec, {}, blocks, sizeof(float), false, {layers, 16, 0});
 }
 
 StencilSpec spec_of(int pes, int layers = 0, int boundary = 0) {

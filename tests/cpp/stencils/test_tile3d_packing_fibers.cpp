@@ -28,7 +28,7 @@ class Tile {
       : n_{depth, height, width}, c_(grid3d(depth, height, width, 7U), 1) {
     const Tile3dShape shapes[] = {{C, Z}};
     auto found = lay_out_registers_3d(c_.grid, c_.spec, c_.run, 1, sizeof(T), false,
-                                      {{}, {}, 4, kFastBytes, shapes});
+                                      {{}, 4, kFastBytes, shapes});
     CHECK(found.has_value() && found->warps == height);
     found_ = *found;
     found_.layout.plan.threads = 32 * found_.warps;

@@ -7,7 +7,6 @@
 
 #include "cpufree/stencils/host/host_stencil.hpp"
 #include "cpufree/stencils/host/specialized_plan.hpp"
-#include "cpufree/stencils/registers.hpp"
 #include "cpufree/stencils/registers_3d.hpp"
 #include "cpufree/stencils/time_tiles.hpp"
 #include "harness.hpp"
@@ -64,32 +63,8 @@ void run_kernel(warp_rig::Port& port, bool source, F&& kernel) {
   });
 }
 
-// Runs a case in registers, R rows and C columns a thread.
-template <class T, int C, int R, Study S = Study::none>
-Ran<T> in_registers(const Grid& grid, const Setup& setup, std::uint64_t seed) {
-  Ran<T> ran = case_of<T>(grid, setup);
-  const RegisterShape shapes[] = {{C, R}};
-  ran.c.spec.rows = R;
-  auto found = lay_out_registers(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T), setup.source,
-                                 {shapes, {}, 4, kFastBytes});
-  if (ran.fits = found.has_value(); !ran.fits) return ran;
-  StencilLayout& layout = found->layout;
-  layout.plan.threads = 32 * found->warps;
-  CHECK_EQ(layout.plan.fast_bytes, (RegisterRoom<T, C, R>::bytes(found->warps, setup.source)));
-  HostStencil<T> stencil(ran.c.problem(), layout, ran.c.run);
-  ran.ended = warp_rig::run(layout.plan.pes, layout.plan.blocks, layout.plan.threads,
-                            at(layout.plan.fast_bytes), stencil.heaps(), seed,
-                            [&](warp_rig::Port& port, int pe) {
-                              run_kernel<S>(port, setup.source, [&]<bool kSource>(auto& p) {
-                                register_kernel<C, R, kSource>(p, stencil.args(pe));
-                              });
-                            });
-  ran.outcome = stencil.result(0.0).outcome;
-  return ran;
-}
-
-// The same in three dimensions: Z planes and C columns a thread. A run that hangs ends after some
-// ten times the steps of the longest that ends.
+// Runs a case in registers, in three dimensions: Z planes and C columns a thread. A run that hangs
+// ends after some ten times the steps of the longest that ends.
 template <class T, int C, int Z, Study S = Study::none>
 Ran<T> in_registers_3d(const Grid& grid, const Setup& setup, std::uint64_t seed,
                        warp_rig::Mishap* mishap = nullptr) {
@@ -97,7 +72,7 @@ Ran<T> in_registers_3d(const Grid& grid, const Setup& setup, std::uint64_t seed,
   Ran<T> ran = case_of<T>(grid, setup);
   const Tile3dShape shapes[] = {{C, Z}};
   auto found = lay_out_registers_3d(grid, ran.c.spec, ran.c.run, setup.blocks, sizeof(T),
-                                    setup.source, {{}, {}, 4, kFastBytes, shapes});
+                                    setup.source, {{}, 4, kFastBytes, shapes});
   if (ran.fits = found.has_value(); !ran.fits) return ran;
   StencilLayout& layout = found->layout;
   layout.plan.threads = 32 * found->warps;
@@ -154,7 +129,7 @@ Ran<T> in_memory(const Grid& grid, const Setup& setup, std::uint64_t seed) {
   constexpr int warps = 2, threads = 32 * (warps + rim_warps(D));
   Ran<T> ran = case_of<T>(grid, setup);
   const int layers[] = {K};
-  const WarpKernels kernels{{}, layers, warps, 0};
+  const WarpKernels kernels{layers, warps, 0};
   ran.c.spec.layers = K;
   ran.c.spec.boundary_blocks = setup.boundary_blocks;
   const auto lay_out = [&]() -> std::optional<TimeTileLayout> {

@@ -18,10 +18,6 @@ const void* cuda_wavefront_kernel(const StencilKernel& wanted) {
   return kernel_of(wavefront_source(wanted, S, sizeof(T)), wanted);
 }
 template <Study S, class T>
-const void* cuda_registers_kernel(const StencilKernel& wanted) {
-  return kernel_of(registers_source(wanted, S, sizeof(T)), wanted);
-}
-template <Study S, class T>
 const void* cuda_registers_3d_kernel(const StencilKernel& wanted) {
   return kernel_of(registers_3d_source(wanted, S, sizeof(T)), wanted);
 }
@@ -32,7 +28,6 @@ const void* cuda_time_tiles_kernel(const StencilKernel& wanted) {
 
 #define CPUFREE_COMPILED_STENCILS(S, T)                                      \
   template const void* cuda_wavefront_kernel<S, T>(const StencilKernel&);    \
-  template const void* cuda_registers_kernel<S, T>(const StencilKernel&);    \
   template const void* cuda_registers_3d_kernel<S, T>(const StencilKernel&); \
   template const void* cuda_time_tiles_kernel<S, T>(const StencilKernel&);
 CPUFREE_COMPILED_STENCILS(Study::none, float)

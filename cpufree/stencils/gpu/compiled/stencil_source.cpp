@@ -33,16 +33,6 @@ std::string wavefront_source(const StencilKernel& wanted, Study study, std::size
                    study, value_bytes);
 }
 
-std::string registers_source(const StencilKernel& wanted, Study study, std::size_t value_bytes) {
-  const int columns = wanted.shape.columns, rows = wanted.shape.rows;
-  if (std::ranges::none_of(register_shapes(value_bytes), [&](const RegisterShape& shape) {
-        return shape.columns == columns && shape.rows == rows;
-      }))
-    return "";
-  return source_of("registers.hpp", body_of("register_kernel", columns, rows), kCudaStencilThreads,
-                   wanted, study, value_bytes);
-}
-
 std::string registers_3d_source(const StencilKernel& wanted, Study study, std::size_t value_bytes) {
   const int columns = wanted.tile3d.columns, planes = wanted.tile3d.planes;
   if (std::ranges::none_of(tile3d_shapes(value_bytes), [&](const Tile3dShape& shape) {

@@ -10,7 +10,6 @@
 namespace cpufree {
 
 std::string wavefront_source(const StencilKernel& wanted, Study study, std::size_t value_bytes);
-std::string registers_source(const StencilKernel& wanted, Study study, std::size_t value_bytes);
 std::string registers_3d_source(const StencilKernel& wanted, Study study, std::size_t value_bytes);
 std::string time_tiles_source(const StencilKernel& wanted, Study study, std::size_t value_bytes);
 
