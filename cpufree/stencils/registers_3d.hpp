@@ -9,8 +9,8 @@
 //                 and 4 accesses to shared memory for C points: 9 instructions a point where C = 4
 //   shared memory 3 values moved for a point; the planes before and after the tile lie there too
 //
-// In place without copies: planes lie in Z + 1 slots. Going down, plane z moves from slot z + 1 to z,
-// going up the other way; so they go down and up in turn, and every slot stays a register.
+// In place without copies: planes lie in Z + 1 slots. Going down, plane z moves from slot z + 1 to
+// z, going up the other way; so they go down and up in turn, and every slot stays a register.
 //
 // The rows in shared memory have one copy. A warp reads those beside it while it computes, and
 // writes its own after the barrier in the exchange's tell(), behind which all have computed (write

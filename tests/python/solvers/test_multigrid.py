@@ -269,7 +269,7 @@ def test_auto_weighs_the_set_up_against_all_solves() -> None:
 
 
 def test_auto_goes_by_the_machine_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = {"multigrid.cpu_setup": {"value": 1.0, "unit": "1", "provenance": "a test"}}
+    quick = {"amg.cpu_setup": {"value": 1.0, "unit": "1", "provenance": "a test"}}
     path = tmp_path / "m.json"
     files.write(path, {"machine": "M", "gpu": "none", "like": "h200", "choices": quick})
     system = generate("poisson2d", nx=120, ny=120)
