@@ -52,9 +52,9 @@ CPUFREE_KERNEL_FN bool look_until(L&& look, G&& go_on) {
   return true;
 }
 
-// Waits until look() is true: it looks at `at`, in my memory, and sets `seen`. Called by one thread.
-// False: the bound is over, another PE gave up, or leaves(), which is asked after looks in vain;
-// leave the kernel.
+// Waits until look() is true: it looks at `at`, in my memory, and sets `seen`. Called by one
+// thread. False: the bound is over, another PE gave up, or leaves(), which is asked after looks in
+// vain; leave the kernel.
 template <Port P, class L, class S>
 CPUFREE_KERNEL_FN bool wait_until(P& port, L&& look, [[maybe_unused]] const void* at,
                                   const WaitSite& site, Epoch want, const Epoch& seen, S&& leaves) {
