@@ -19,10 +19,6 @@ namespace {
     return refuse();                                                            \
   }                                                                             \
   template <>                                                                   \
-  const void* cuda_registers_kernel<Study::trace, T>(const StencilKernel&) {    \
-    return refuse();                                                            \
-  }                                                                             \
-  template <>                                                                   \
   const void* cuda_registers_3d_kernel<Study::trace, T>(const StencilKernel&) { \
     return refuse();                                                            \
   }                                                                             \
