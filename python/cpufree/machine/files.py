@@ -201,8 +201,13 @@ def _whole(key: str, at: Field) -> bool:
 
 def names(section: str) -> list[str]:
     """Return the names of the machines that come along and have a section."""
+    return [*_names(section)]
+
+
+@functools.cache
+def _names(section: str) -> tuple[str, ...]:
     files = sorted(FOLDER.glob("*.json"))
-    return [file.stem for file in files if section in read(file).content]
+    return tuple(file.stem for file in files if section in read(file).content)
 
 
 def find(name: str, section: str) -> Field:

@@ -14,7 +14,7 @@ from cpufree.matrix.sparse import issparse
 
 
 def as_vector(
-    v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b", first: int = 0
+    v: ArrayLike, n: int, dtype: DTypeLike, name: str = "b", first: int = 0, finite: bool = True
 ) -> NDArray[Any]:
     """Return v as a contiguous 1-D array of n finite numbers of `dtype`.
 
@@ -25,6 +25,7 @@ def as_vector(
         n: rows of the matrix.
         dtype: float64 or float32.
         name: what the errors call it, and first: the number there of the first entry.
+        finite: look whether all of it is.
 
     Raises:
         VectorError: wrong shape, not real, NaN or infinite, or too large for `dtype`.
@@ -61,7 +62,7 @@ def as_vector(
         )
     with np.errstate(over="ignore"):
         result = np.ascontiguousarray(vector.reshape(n), dtype=dtype)
-    if not np.isfinite(result).all():
+    if finite and not np.isfinite(result).all():
         k = int(np.argmin(np.isfinite(result)))
         value = vector.reshape(n)[k]
         why = f"too large for {result.dtype}" if np.isfinite(value) else "not a finite number"

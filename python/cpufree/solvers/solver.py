@@ -349,11 +349,15 @@ class Solver:
         matrix = self._matrix
         with matrix.working():
             with self._lock:
-                matrix.layout_for(cuda_device(b))  # tells at once that there is none
+                layout = matrix.layout_for(cuda_device(b))  # tells at once that there is none
             b, x0 = vectors.from_file(matrix, b), vectors.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
             limit = matrix.env.wait_limit or choices.WAIT_LIMIT
-            prepared = vectors.prepare_vectors(matrix, b, x0) if count == 1 else None
+            # A look at all entries takes the host longer than the bus takes to send them.
+            later = bool(layout.devices) and matrix.team is None and progress is None
+            prepared = None
+            if count == 1:
+                prepared = vectors.prepare_vectors(matrix, b, x0, finite=not later)
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
@@ -370,7 +374,10 @@ class Solver:
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:
-                return solving.solve_one(matrix, b, prepared, call).of_rhs(rhs)
+                result = solving.solve_one(matrix, b, prepared, call).of_rhs(rhs)
+            if later and not result.converged:
+                vectors.prepare_vectors(matrix, b, x0)  # refuses what is not finite
+            return result
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""

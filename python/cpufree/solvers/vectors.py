@@ -32,17 +32,21 @@ def from_file(matrix: MatrixOnPes, v: Any) -> Any:
     return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
 
 
-def prepare_vectors(matrix: MatrixOnPes, b: Any, x0: Any, name: str = "") -> Vectors:
+def prepare_vectors(
+    matrix: MatrixOnPes, b: Any, x0: Any, name: str = "", finite: bool = True
+) -> Vectors:
     """Return the vectors of a solve, once they can be used.
 
     Args:
         name: of the column, such as "[:, 2]"; "": b is a vector.
+        finite: look whether b on the host is; else who solves with it does, once the solve has
+            not converged.
     """
     n = matrix.length
     if cuda_device(b) is not None:
         right, guess, out = on_gpu.prepare(b, x0, n, matrix.dtype)
     else:
-        right = as_vector(b, n, matrix.dtype, f"b{name}")
+        right = as_vector(b, n, matrix.dtype, f"b{name}", finite=finite)
         guess = None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}")
         out = None
     if (space := matrix.nullspace) is not None:

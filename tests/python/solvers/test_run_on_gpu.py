@@ -47,6 +47,24 @@ def machine(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> FakeCore:
 # Vectors
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e100])
+def test_b_that_is_not_finite_is_refused_after_a_solve_by_gpus(
+    machine: FakeCore, wrong: float, dtype: Any
+) -> None:
+    b = B.copy()
+    b[2] = wrong
+    with Solver(A.astype(dtype), engine="cuda_p2p") as solver:
+        if np.isfinite(wrong) and dtype == np.float64:
+            assert solver.solve(b).converged
+            return
+        with pytest.raises(VectorError, match=r"b\[2\] = .* is (not a finite|too large)"):
+            solver.solve(b)
+        assert len(machine.systems[0].options) > 0  # it came as far as the kernel
+        with pytest.raises(VectorError, match=r"x0\[2\]"):
+            solver.solve(B, x0=b)
+
+
 @both
 def test_b_on_a_gpu_gives_x_of_its_kind_there_without_a_copy(make: Make, machine: FakeCore) -> None:
     b = make(B, 2)

@@ -292,10 +292,10 @@ def test_a_solve_that_has_waited_for_an_update_is_with_the_new_values(
     with Solver(A) as updated, Solver(NEW) as new:
         prepare = vectors.prepare_vectors
 
-        def update_meanwhile(matrix: Any, *given: Any) -> Any:  # solve has begun, and has no lock
+        def update_meanwhile(matrix: Any, *given: Any, **how: Any) -> Any:  # no lock is held
             if matrix is updated._matrix:
                 updated.update(NEW)
-            return prepare(matrix, *given)
+            return prepare(matrix, *given, **how)
 
         monkeypatch.setattr(vectors, "prepare_vectors", update_meanwhile)
         assert np.array_equal(updated.solve(B).x, new.solve(B).x)

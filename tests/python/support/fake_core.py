@@ -209,7 +209,7 @@ class FakeSystem:
             out.values[:] = x
         return {
             "x": x if out is None else None,
-            "reason": "CONVERGED_RTOL",
+            "reason": "CONVERGED_RTOL" if np.isfinite(right).all() else "DIVERGED_NANORINF",
             "iterations": 3,
             "residual": 1e-9,
             "true_residual": 1e-9,
