@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/partition.hpp"
 
 namespace cpufree {
@@ -15,35 +16,77 @@ constexpr std::int64_t kNodesOfPart = 48;  // at least, that a graph made smalle
 constexpr std::int64_t kShareOfPart = 16;  // a node is no heavier than this part of a part
 constexpr std::int32_t kNobody = -1;
 
+// Lists the neighbours of all nodes of a graph, with so many entries to look at, by all cores:
+// list(mine, node, add) calls add(neighbour), with what a thread works with, mine = make().
+template <class Make, class F>
+void list_neighbours(RowGraph& graph, std::int64_t entries, Make&& make, F&& list) {
+  struct Piece {
+    std::vector<std::int64_t> end;  // of each node, from 0
+    std::vector<std::int32_t> to;
+  };
+  const int count = parts_for_threads(entries);
+  const auto begin = [&](int k) {
+    return static_cast<std::int32_t>(std::int64_t{graph.nodes()} * k / count);
+  };
+  std::vector<Piece> pieces(at(count));
+  in_parallel(count, available_cores(), make, [&](auto& mine, int k) {
+    Piece& piece = pieces[at(k)];
+    piece.to.reserve(at(entries / count));
+    for (std::int32_t n = begin(k); n < begin(k + 1); ++n) {
+      list(mine, n, [&](std::int32_t other) { piece.to.push_back(other); });
+      piece.end.push_back(static_cast<std::int64_t>(piece.to.size()));
+    }
+  });
+  std::vector<std::int64_t> first{0};
+  for (const Piece& piece : pieces)
+    first.push_back(first.back() + static_cast<std::int64_t>(piece.to.size()));
+  graph.to.resize(at(first.back()));
+  graph.ptr.resize(at(graph.nodes()) + 1);
+  in_parallel(count, [&](int k) {
+    const Piece& piece = pieces[at(k)];
+    std::ranges::copy(piece.to, graph.to.begin() + first[at(k)]);
+    std::ranges::transform(piece.end, graph.ptr.begin() + begin(k) + 1,
+                           [&](std::int64_t end) { return first[at(k)] + end; });
+  });
+}
+
+// Which rows read the columns of the row before.
+template <class T>
+std::vector<char> find_alike(const LocalSystem<T>& local) {
+  std::vector<char> alike(at(local.rows()), 0);
+  for_chunks(local.row_ptr, [&](RowRange rows) {
+    for (std::int32_t row = std::max(rows.begin, 1); row < rows.end; ++row)
+      alike[at(row)] = same_columns(local, row - 1, row) ? 1 : 0;
+  });
+  return alike;
+}
+
 // Rows that follow one another and read the same columns, together.
 template <class T>
 RowGraph graph_of_equal_rows(const LocalSystem<T>& local, std::int64_t heaviest) {
   RowGraph graph;
   graph.node.resize(at(local.rows()));
+  const auto alike = find_alike(local);
   std::vector<std::int32_t> first;  // row of each node
   for (std::int32_t row = 0; row < local.rows(); ++row) {
     const auto weight = row_weight(local.row_ptr[at(row) + 1] - local.row_ptr[at(row)]);
-    if (row == 0 || graph.weight.back() + weight > heaviest ||
-        !same_columns(local, first.back(), row)) {
+    if (alike[at(row)] == 0 || graph.weight.back() + weight > heaviest) {
       first.push_back(row);
       graph.weight.push_back(0);
     }
     graph.node[at(row)] = graph.nodes() - 1;
     graph.weight.back() += weight;
   }
-  std::int64_t entries = 0;
-  for (const std::int32_t row : first)
-    entries += local.row_ptr[at(row) + 1] - local.row_ptr[at(row)];
-  graph.to.reserve(at(entries));
-  for (std::int32_t n = 0; n < graph.nodes(); ++n) {
+  const auto nothing = [] { return 0; };
+  list_neighbours(graph, local.row_ptr.back(), nothing, [&](int, std::int32_t n, auto&& add) {
+    const std::size_t row = at(first[at(n)]);
     std::int32_t last = n;
-    for (auto k = local.row_ptr[at(first[at(n)])]; k < local.row_ptr[at(first[at(n)]) + 1]; ++k) {
+    for (auto k = local.row_ptr[row]; k < local.row_ptr[row + 1]; ++k) {
       if (local.col[at(k)] >= local.rows()) continue;
       const std::int32_t other = graph.node[at(local.col[at(k)])];
-      if (other != n && other != last) graph.to.push_back(last = other);
+      if (other != n && other != last) add(last = other);
     }
-    graph.ptr.push_back(static_cast<std::int64_t>(graph.to.size()));
-  }
+  });
   return graph;
 }
 
@@ -117,16 +160,17 @@ RowGraph grouped(const RowGraph& fine, std::int64_t heaviest) {
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
   for (std::size_t n = 0; n < of.size(); ++n)
     members[at(begin[at(of[n]) + 1]++)] = static_cast<std::int32_t>(n);
-  std::vector<std::int32_t> reader(at(coarse.nodes()), kNobody);  // the last one of each group
-  for (std::int32_t group = 0; group < coarse.nodes(); ++group) {
+  // The last reader of each group.
+  const auto make = [&] { return std::vector<std::int32_t>(at(coarse.nodes()), kNobody); };
+  const auto entries = static_cast<std::int64_t>(fine.to.size());
+  list_neighbours(coarse, entries, make, [&](auto& reader, std::int32_t group, auto&& add) {
     reader[at(group)] = group;
     for (auto m = begin[at(group)]; m < begin[at(group) + 1]; ++m)
       for (auto k = fine.ptr[at(members[at(m)])]; k < fine.ptr[at(members[at(m)]) + 1]; ++k) {
         const std::int32_t other = of[at(fine.to[at(k)])];
-        if (std::exchange(reader[at(other)], group) != group) coarse.to.push_back(other);
+        if (std::exchange(reader[at(other)], group) != group) add(other);
       }
-    coarse.ptr.push_back(static_cast<std::int64_t>(coarse.to.size()));
-  }
+  });
   coarse.node.resize(fine.node.size());
   std::ranges::transform(fine.node, coarse.node.begin(),
                          [&](std::int32_t node) { return of[at(node)]; });
