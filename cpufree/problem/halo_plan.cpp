@@ -1,7 +1,7 @@
 #include "cpufree/problem/halo_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -199,8 +199,8 @@ HaloPlan<T> whole_plan(const CsrView<T>& a, RowArrays rows_are) {
   HaloPlan<T> plan;
   LocalSystem<T>& local = plan.local.emplace_back();
   local.interior = a.n;
-  local.global_row.resize(at(a.n));
-  std::iota(local.global_row.begin(), local.global_row.end(), 0);
+  const auto numbers = std::views::iota(0, a.n);
+  local.global_row.assign(numbers.begin(), numbers.end());
   local.row_ptr.assign(a.row_ptr.begin(), a.row_ptr.end());
   local.send_ptr.assign(1, 0);
   if (rows_are == RowArrays::given) {
