@@ -147,11 +147,12 @@ struct MultiplyRows {
     std::int64_t begin, end;  // of B's entries; or the column of T
     double factor;
   };
-  static constexpr int kAhead = 4;
+  static constexpr int kAhead = 4, kParts = 32;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // no column
   struct Memory {
     double sums[kTablePlaces];
     std::uint32_t columns[kTablePlaces];
-    Part part[32];
+    Part part[kParts];
     std::uint32_t used;
   };
 
@@ -205,8 +206,55 @@ struct MultiplyRows {
   CPUFREE_KERNEL_FN double value_at(const Part& part, std::int64_t m) const {
     return of.aggregate != nullptr ? part.factor : part.factor * of.b.val[m];
   }
+  // A short row of the prolongator, which needs no table: of the entries with a column the first
+  // one has their sum, in the order of the entries.
+  template <class P>
+  CPUFREE_KERNEL_FN void make_short(const P& port, std::int64_t row, Memory& memory) const {
+    const std::int64_t begin = of.a.ptr[row];
+    const int parts = static_cast<int>(of.a.ptr[row + 1] - begin);
+    const int lane = port.team_lane(), lanes = P::team_lanes();
+    for (int q = lane; q < parts; q += lanes) memory.part[q] = part_of(row, begin, begin + q);
+    port.sync_team();
+    for (int q = lane; q < parts; q += lanes) {
+      const Part mine = memory.part[q];
+      bool first = mine.begin < mine.end;
+      double sum = 0.0;
+      for (int p = 0; p < parts && first; ++p) {
+        const Part other = memory.part[p];
+        if (other.begin != mine.begin || other.begin == other.end) continue;
+        first = p >= q;
+        sum += other.factor;
+      }
+      memory.columns[q] = first ? static_cast<std::uint32_t>(mine.begin) : kNone;
+      memory.sums[q] = sum;
+    }
+    port.sync_team();
+    write_short(port, row, parts, memory);
+    port.sync_team();  // before the next row
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void write_short(const P& port, std::int64_t row, int parts,
+                                     const Memory& memory) const {
+    if (length != nullptr) {
+      if (port.team_lane() != 0) return;
+      std::int32_t size = 0;
+      for (int p = 0; p < parts; ++p) size += memory.columns[p] != kNone ? 1 : 0;
+      length[row] = size;
+      return;
+    }
+    for (int q = port.team_lane(); q < parts; q += P::team_lanes()) {
+      const std::uint32_t mine = memory.columns[q];
+      if (mine == kNone) continue;
+      std::int32_t rank = 0;
+      for (int p = 0; p < parts; ++p) rank += memory.columns[p] < mine ? 1 : 0;
+      to_col[to.ptr[row] + rank] = static_cast<std::int32_t>(mine);
+      to.val[to.ptr[row] + rank] = memory.sums[q];
+    }
+  }
   template <class P>
   CPUFREE_KERNEL_FN void make(const P& port, std::int64_t row, Memory& memory) const {
+    if (of.aggregate != nullptr && of.a.ptr[row + 1] - of.a.ptr[row] <= kParts)
+      return make_short(port, row, memory);
     const bool is_far = far.teams > 0;
     const std::int64_t columns = length == nullptr ? to.ptr[row + 1] - to.ptr[row] : bound[row];
     if (length == nullptr && !is_far && columns > most_columns(kTablePlaces)) return;
