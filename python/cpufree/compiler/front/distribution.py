@@ -67,14 +67,18 @@ def check_distribution(
         if not of.distributed:
             continue
         if not f.distributed:
-            _fail(
-                b,
-                node,
-                f"{f.name} has fewer dimensions than {of.name}, from which it is computed",
+            problem = f"{f.name} has fewer dimensions than {of.name}, from which it is computed"
+            advice = (
                 f"make {f.name} an array of {len(of.shape)} dimensions (k : k + 1 keeps an "
-                "axis where k does not), or reduce to a number",
-                of.name if f.name in b.everywhere else "",
+                "axis where k does not), or reduce to a number"
             )
+            if read.axes[0].dim <= ir.FOLDED or "_along" in f.name:  # of a reduction
+                problem = f"each value has fewer dimensions than {of.name}, and needs all its rows"
+                advice = (
+                    "rows are divided among PEs: reduce to a number, or along another axis; of an "
+                    "array that the program does not write every PE has a copy"
+                )
+            _fail(b, node, problem, advice, of.name if f.name in b.everywhere else "")
         if read.axes[0].index is not None:
             fail_moving(b, node)
         if _are_tied(b.grids, read.axes[0], of, box[0], f):
