@@ -13,7 +13,6 @@ from typing import Any
 from cpufree.bench.cg.results import Results
 from cpufree.bench.declared.measure import measurements
 from cpufree.bench.stencil.results import StencilResults
-from tools.results.older import declared
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "bench/results"
@@ -67,9 +66,11 @@ def json_lines(name: str) -> list[dict[str, Any]]:
 
 @cache
 def declared_lines(name: str) -> list[dict[str, Any]]:
-    """Return the lines of a record of a declared benchmark, or of one of before, as if it were."""
-    one = name.endswith(".json")
-    return declared([json_record(name)] if one else json_lines(name))
+    """Return the lines of a record of a declared benchmark; one JSON object has them inside."""
+    if not name.endswith(".json"):
+        return json_lines(name)
+    head = json_record(name)
+    return [{**head, "kind": "header"}, *head["declared"]]
 
 
 def problems(name: str) -> dict[str, dict[str, Any]]:

@@ -35,8 +35,8 @@ ORDER_WHY = (
 OVERLAP_WHY = (
     "{more:.1f} µs more a copy than copies in a row take. Between copies of a stream one wait or "
     "write of a word costs as much as two, and four streams are no faster than one: copy engine "
-    "and what handles words take turns, and turns cost (`bench/stream_words.py`, "
-    "`bench/results/stream-words-2x-2026-11-25.json`)"
+    "and what handles words take turns, and turns cost "
+    "(`bench/results/stream-words-2x-2026-11-25.json`)"
 )
 SHORT_WHY = (
     "8 kB take {least:.1f} µs already: what does not depend on the bytes, which was not taken apart"
