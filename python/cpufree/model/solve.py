@@ -111,7 +111,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     >>> from cpufree.machine import load
     >>> found = iteration_seconds(estimate(4096, 20224, 1), "prcg", load("h200"))
     >>> f"{found.seconds * 1e6:.1f} us, bound by {found.bound}"
-    '4.9 us, bound by sums'
+    '4.8 us, bound by sums'
     """
     if method not in LOOPS:
         raise InvalidInputError(f"method '{method}': predictions are for {', '.join(METHODS)}")
