@@ -68,6 +68,10 @@ class Traced : public P {
     record_sent(there, sizeof(value), number);
     P::send_packet(there, value, number);
   }
+  // To a block of my PE: no bytes go to another one.
+  CPUFREE_KERNEL_FN void send_packet(SmallPacket* there, float value, std::uint32_t number) {
+    P::send_packet(there, value, number);
+  }
   // Between nodes; see RemotePort.
   template <class T>
   CPUFREE_KERNEL_FN void put_signal(T* to, int pe, const T* from, std::int64_t values, Flag* flag,
