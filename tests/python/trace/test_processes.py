@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +16,14 @@ from cpufree.trace.timeline import Timeline
 RANKS = 2
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> cpufree.trace.Trace:
+@pytest.fixture(scope="module", params=["", "1"], ids=["one node", "several nodes"])
+def trace(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> cpufree.trace.Trace:
     path = tmp_path_factory.mktemp("trace") / "t.pftrace"
     words = [sys.executable, "-m", "cpufree", "run", "-n", str(RANKS), "solve", SMALL, "--quiet"]
-    subprocess.run([*words, "--trace", path], env=clean(), check=True, timeout=3 * PATIENCE)
+    env = clean() | ({"CPUFREE_NODE_SIZE": request.param} if request.param else {})
+    subprocess.run([*words, "--trace", path], env=env, check=True, timeout=3 * PATIENCE)
     return cpufree.trace.load(path)
 
 
@@ -41,3 +45,27 @@ def test_payload_of_processes_is_that_of_the_halo(trace: cpufree.trace.Trace) ->
     assert np.array_equal(trace.bytes, trace.bytes.T)
     assert trace.bytes[0, 1] % (8 * trace.facts["exchanges"]) == 0
     assert trace.bytes[0, 1] > 0
+
+
+def test_each_message_between_processes_is_known(trace: cpufree.trace.Trace) -> None:
+    waits = Timeline(trace).waits
+    assert len(waits.begin) > 0
+    assert (waits.sent >= 0).all()
+
+
+def test_a_program_of_processes_is_traced(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys\nimport numpy as np\nimport cpufree\n\n\n"
+        "@cpufree.program\ndef smooth(u, v, turns):\n    for _ in range(turns):\n"
+        "        v[1:-1] = 0.5 * (u[:-2] + u[2:])\n        u[1:-1] = 0.5 * (v[:-2] + v[2:])\n\n\n"
+        "u = np.arange(4000.0).reshape(100, 40)\n"
+        "smooth.run((u, u.copy(), 10), engine='cpu_processes', trace=sys.argv[1])\n"
+    )
+    path = tmp_path / "t.pftrace"
+    words = [sys.executable, "-m", "cpufree", "run", "-n", str(RANKS), str(script), str(path)]
+    subprocess.run(words, env=clean(), check=True, timeout=3 * PATIENCE)
+    trace = cpufree.trace.load(path)
+    assert trace.facts["engine"] == "cpu_processes"
+    assert trace.bytes.tolist() == [[0, 10 * 40 * 8 * 2], [10 * 40 * 8 * 2, 0]]
+    assert (Timeline(trace).waits.sent >= 0).all()

@@ -125,9 +125,9 @@ class BlocksOnThreads(Threads):
         super().__init__(layout, 0, np.zeros(1, np.int64))
         self.text, self.blocks, self.runner = text, blocks, runner
 
-    def _run(self, tables: list[int], wait_limit: float, watch: Any) -> tuple[float, bool]:
+    def _run(self, tables: list[int], wait_limit: float, watch: Any) -> tuple[float, bool, None]:
         self.runner(self.text, self.heaps, tables, self.blocks)
-        return 0.0, False
+        return 0.0, False, None
 
 
 def run_kernel(
