@@ -61,7 +61,6 @@ struct WarpSlices {
   SliceRing ring = {};
 
   using Rows = SliceRows;
-  static constexpr int kTurnsAhead = 2;  // of a warp, from which on slices are fetched ahead
 
   // Calls f(row, lane) for all rows of the range, each from the thread that gets its product.
   template <class Format = AnySlices, class P, class F>
@@ -251,23 +250,6 @@ struct WarpSlices {
     reader.put_down();
   }
 
-  // Brings nearer what my warp reads so many turns after the slice of `head`, if slices are alike:
-  // those of a block lie one behind the other, and its warps take them in turn.
-  template <class P>
-  CPUFREE_KERNEL_FN void fetch_later(P& port, const SliceHead& head, int turns, int lane) const {
-    if constexpr (FetchingPort<P>) {
-      const bool plain = head.code == ColumnCode::plain;
-      const int width = head.width;
-      constexpr int kPlain = kSliceRows * static_cast<int>(4 + sizeof(T));
-      constexpr int kCoded = kSliceRows * static_cast<int>(2 + sizeof(T));
-      const int units = (width * (plain ? kPlain : kCoded) + static_cast<int>(kSliceUnit) - 1) /
-                        static_cast<int>(kSliceUnit);
-      const int warps = port.lanes() / P::warp_width;
-      const std::int64_t from = head.first + std::int64_t{turns} * warps * units;
-      for (int k = lane; k < units && from + k < size.units; k += P::warp_width)
-        port.fetch_ahead(bytes + kSliceUnit * (from + k));
-    }
-  }
   // The rows of a range, which lanes may share, of slices that are where they are.
   template <SliceKinds kKinds, class P, class X, class G, class F>
   CPUFREE_KERNEL_FN void multiply_shared(P& port, const Rows& rows, X&& x, G&& read, F&& f) const {
@@ -279,8 +261,8 @@ struct WarpSlices {
       if (first) ahead = slice[s];
       const SliceHead mine = ahead;
       ahead = slice[next];
-      if (first) fetch_later(port, mine, 1, lane);
-      fetch_later(port, mine, kTurnsAhead, lane);
+      if (first) fetch_later<T>(port, bytes, size.units, mine, 1);
+      fetch_later<T>(port, bytes, size.units, mine, kTurnsAhead);
       first = false;
       SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);

@@ -8,10 +8,10 @@ namespace {
 
 using Single = WarpSlices<float>;
 
-// Entries of a level up to which its vectors are packets. Each is four bytes longer so, through the
-// L2 cache at some 5.5 TB/s, which takes as long for so many as the wait for all blocks that it
-// saves (1.1 us on one H200).
-constexpr double kPacketEntries = 1.5e6;
+// Entries of a level up to which its vectors are packets. Products fetch each of them by itself,
+// eight bytes past the L1 cache: more take the L2 cache longer than a wait for all blocks, which
+// packets save (1.1 us on one H200).
+constexpr double kPacketEntries = 2.5e5;  // an inverse of 500 rows
 
 // Lists of partners of the blocks of a PE, on its GPU; boards point into them.
 std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
