@@ -58,23 +58,4 @@ CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::si
          bytes(size.tail_entries, value_bytes) + bytes(size.values, value_bytes);
 }
 
-inline constexpr int kTurnsAhead = 2;  // of a warp, from which on slices are fetched ahead
-
-// Brings nearer what my warp reads so many turns after the slice of `head`, of values T, if slices
-// are alike: those of a share, of so many units, lie one behind the other, and its block's warps
-// take them in turn.
-template <class T, class P>
-CPUFREE_KERNEL_FN void fetch_later(P& port, const std::byte* bytes, std::int64_t units,
-                                   const SliceHead& head, int turns) {
-  if constexpr (FetchingPort<P>) {
-    const int column = head.code == ColumnCode::plain ? 4 : 2;
-    const int wide = head.width * kSliceRows * (column + static_cast<int>(sizeof(T)));
-    const int count = (wide + static_cast<int>(kSliceUnit) - 1) / static_cast<int>(kSliceUnit);
-    const int warps = port.lanes() / P::warp_width;
-    const std::int64_t from = head.first + std::int64_t{turns} * warps * count;
-    for (int k = port.lane() % P::warp_width; k < count && from + k < units; k += P::warp_width)
-      port.fetch_ahead(bytes + kSliceUnit * (from + k));
-  }
-}
-
 }  // namespace cpufree

@@ -259,11 +259,9 @@ struct WarpSlices {
     SliceHead ahead = {};
     each_turn_reading<SumOf<T, X>>(port, rows, read, f, [&](std::int32_t s, std::int32_t next) {
       if (first) ahead = slice[s];
+      first = false;
       const SliceHead mine = ahead;
       ahead = slice[next];
-      if (first) fetch_later<T>(port, bytes, size.units, mine, 1);
-      fetch_later<T>(port, bytes, size.units, mine, kTurnsAhead);
-      first = false;
       SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
       if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
       return sum;

@@ -125,7 +125,7 @@ class OnLevel {
                                                                        float ad) {
       return rule.apply(row, ad, r[i], x[i]);
     };
-    return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone, v.r, v.x, d) &&
+    return c.multiply_and_exchange_scratch(d, read, next, step != CycleStep::alone) &&
            (!waits || c.await(d));
   }
   // P x of the level below, exchanged. Levels below one that has packets have them, too.

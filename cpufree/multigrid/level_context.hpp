@@ -20,30 +20,26 @@ class LevelContext : public Context<P, M, LevelSlices> {
   // After an exchange of v, one of the two scratch vectors: f(row, read(row), (A v)(row)) for all
   // my rows; what f returns is exchanged by the other one, if `sends`. These are steps 5 and 6 of
   // one exchange, and 1 to 4 of the next. What read(row) loads is on its way while the product is
-  // computed, and engines that can fetch ahead do so with `far`, vectors that it reads. Halos are
-  // stores; boundary rows come last, and travel while the next product has
+  // computed. Halos are stores; boundary rows come last, and travel while the next product has
   // interior rows.
   //
   // Reuse. My rows of the other vector were last read in the exchange before that of v, by blocks
   // of my PE that have arrived in v's after that; I write them after wait_local, that is, after
   // these. Ghosts of other PEs I write after wait_halo, which says so of their blocks. This is
   // proof (ii).
-  template <class G, class F, class... V>
-  CPUFREE_KERNEL_FN bool multiply_and_exchange_scratch(const Vector& v, G&& read, F&& f, bool sends,
-                                                       const V&... far) {
+  template <class G, class F>
+  CPUFREE_KERNEL_FN bool multiply_and_exchange_scratch(const Vector& v, G&& read, F&& f,
+                                                       bool sends) {
     const Vector to = this->next_scratch();
-    const bool here = products(
-        v, read,
-        [&, to](const Part& part, auto boundary) {
-          return [&, to, boundary, f, shift = part.shift](std::int32_t i, const auto& given,
-                                                          T product) {
+    const bool here = products(v, read, [&, to](const Part& part, auto boundary) {
+      return
+          [&, to, boundary, f, shift = part.shift](std::int32_t i, const auto& given, T product) {
             const Row row{i, i - shift};
             const T value = f(row, given, product);
             to.set(row, value);
             if (boundary && sends) this->send(to, row, value);
           };
-        },
-        far...);
+    });
     if (!here || !sends) return here;
     this->arrivals_.begin();
     this->arrive(to);
@@ -66,13 +62,12 @@ class LevelContext : public Context<P, M, LevelSlices> {
 
  private:
   // For all my rows i, once what they read has come: f(part, boundary)(i, read(row), (A v)(row)).
-  template <class G, class F, class... V>
-  CPUFREE_KERNEL_FN bool products(const Vector& v, G&& read, F&& f, const V&... far) {
+  template <class G, class F>
+  CPUFREE_KERNEL_FN bool products(const Vector& v, G&& read, F&& f) {
     const Operand<T> x{v.data};
     const auto of_part = [&](const Part& part, auto boundary) {
       const auto use = f(part, boundary);
-      const auto at = [&, read, shift = part.shift, end = part.rows.end](std::int32_t i) {
-        if constexpr (FetchingPort<P>) prefetch_later_round(this->port_, i, end, shift, far...);
+      const auto at = [read, shift = part.shift](std::int32_t i) {
         return read(Row{i, i - shift});
       };
       if constexpr (Base::one_copy)

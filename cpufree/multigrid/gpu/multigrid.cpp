@@ -8,10 +8,12 @@ namespace {
 
 using Single = WarpSlices<float>;
 
-// Entries of a level up to which its vectors are packets. Products fetch each of them by itself,
-// eight bytes past the L1 cache: more take the L2 cache longer than a wait for all blocks, which
-// packets save (1.1 us on one H200).
-constexpr double kPacketEntries = 2.5e5;  // an inverse of 500 rows
+// Entries of a level up to which its vectors are packets; and of one whose rows are short, so that
+// neighbouring rows read neighbouring packets. Products fetch each packet by itself, past the L1
+// cache. One H200: where level 0 has packets, too, poisson2d 400^2 takes 112 us an iteration and
+// 141 where it has not; where level 1, of 31 entries a row, has, poisson3d 64^3 takes 238 and 206.
+constexpr double kPacketEntries = 1e5, kPacketShort = 1.5e6;
+constexpr double kShortRow = 16.0;
 
 // Lists of partners of the blocks of a PE, on its GPU; boards point into them.
 std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
@@ -207,7 +209,9 @@ void GpuMultigrid<T>::choose_packets(const GpuPlace& place) {
     const double entries =
         levels_[l].solves ? rows * rows : static_cast<double>(reports_[l].nonzeros);
     const std::int32_t most = place.spec.factors.gathered;  // of rows, where that is given
-    if (!alone || entries > kPacketEntries || (most >= 0 && rows > most)) return;
+    const bool small = levels_[l].solves || entries <= kPacketEntries ||
+                       (entries <= kPacketShort && entries <= kShortRow * rows);
+    if (!alone || !small || (most >= 0 && rows > most)) return;
     extent_.packets[l] = at(kCycleExchanges) * extent_.rows_and_ghosts[l];
   }
 }
