@@ -8,11 +8,12 @@ namespace {
 
 using Single = WarpSlices<float>;
 
-// Entries of a level up to which its vectors are packets, which saves waits for all blocks; more of
-// them where rows are short, for every entry looks at a packet. On one H200 an iteration takes so
-// 0.55 to 0.7 of its time on grids of two dimensions of 1e5 to 2e5 rows; on levels of long rows and
-// more entries it took 1.1 to 1.5 times as long.
-constexpr double kPacketEntries = 1e5, kOfShortRows = 1.5e6, kShortRow = 16.0;
+// Entries of a level up to which its vectors are packets; and of one whose rows are short, so that
+// neighbouring rows read neighbouring packets. Products fetch each packet by itself, past the L1
+// cache. One H200: where level 0 has packets, too, poisson2d 400^2 takes 112 us an iteration and
+// 141 where it has not; where level 1, of 31 entries a row, has, poisson3d 64^3 takes 238 and 206.
+constexpr double kPacketEntries = 1e5, kPacketShort = 1.5e6;
+constexpr double kShortRow = 16.0;
 
 // Lists of partners of the blocks of a PE, on its GPU; boards point into them.
 std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
@@ -240,8 +241,9 @@ void GpuMultigrid<T>::choose_packets(const GpuPlace& place) {
     const double entries =
         levels_[l].solves ? rows * rows : static_cast<double>(reports_[l].nonzeros);
     const std::int32_t most = place.spec.factors.gathered;  // of rows, where that is given
-    const double limit = entries <= kShortRow * rows ? kOfShortRows : kPacketEntries;
-    if (!alone || entries > limit || (most >= 0 && rows > most)) return;
+    const bool small = levels_[l].solves || entries <= kPacketEntries ||
+                       (entries <= kPacketShort && entries <= kShortRow * rows);
+    if (!alone || !small || (most >= 0 && rows > most)) return;
     extent_.packets[l] = at(kCycleExchanges) * extent_.rows_and_ghosts[l];
   }
 }
