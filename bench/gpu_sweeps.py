@@ -45,14 +45,9 @@ WAYS = {
     "plain": _PLAIN,
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "two rows": replace(_PLAIN, most_rows=2),
-    "two rows, turning": replace(_PLAIN, most_rows=2, order="turning"),
-    "turning": replace(_PLAIN, order="turning"),
-    "512 of 1, turning": replace(_PLAIN, resident=1, order="turning"),
     "512 of 1": replace(_PLAIN, resident=1),
     "256 of 3": replace(_PLAIN, threads=256, resident=3),
-    "256 of 3, two rows, turning": replace(
-        _PLAIN, threads=256, resident=3, most_rows=2, order="turning"
-    ),
+    "256 of 3, two rows": replace(_PLAIN, threads=256, resident=3, most_rows=2),
     "64x2": replace(_PLAIN, rows=2),
     "64x8": replace(_PLAIN, rows=8),
 }

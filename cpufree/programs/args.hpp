@@ -49,9 +49,7 @@ struct HostedArgs {
 };
 
 // Which tiles of a sweep a block does: every so many-th, or some that follow one another.
-// `turning`: every so many-th, from the last one on in every second sweep, which so begins where
-// the one before has ended: what that has touched last is in the cache still.
-enum class TileOrder { strides, chunks, turning };
+enum class TileOrder { strides, chunks };
 
 // What of Python's rules a run has broken; compiler/faults.py says it in words.
 enum class Fault : std::int64_t {

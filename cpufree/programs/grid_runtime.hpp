@@ -151,12 +151,7 @@ class GridRuntime {
     const int block = port_.block(), blocks = port_.blocks();
     if constexpr (Order == TileOrder::chunks)
       go_over<Lanes>(share(tiles, block, blocks), 1, share(tiles, block + 1, blocks), f);
-    else if constexpr (Order == TileOrder::turning) {
-      backwards_ = !backwards_;
-      const int last = backwards_ ? tiles - 1 : 0, sign = backwards_ ? -1 : 1;
-      const auto turned = [&](int tile, int lane) { f(last + sign * tile, lane); };
-      go_over<Lanes>(block, blocks, tiles, turned);
-    } else
+    else
       go_over<Lanes>(block, blocks, tiles, f);
   }
   // The same, where a block takes the next tile when it is ready: `queue` is a counter in the heap,
@@ -376,7 +371,6 @@ class GridRuntime {
   std::uint32_t looks_ = 0;
   static constexpr std::uint32_t kLooks = 64;
   bool sent_ = false;
-  bool backwards_ = true;  // of the last sweep
 };
 
 }  // namespace cpufree::programs

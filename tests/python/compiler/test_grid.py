@@ -76,7 +76,6 @@ def test_kernels_of_many_blocks_give_the_bits_of_plain_python(name: str) -> None
     [
         SweepOptions(order="queue", threads=16, lanes=4, rows=2),
         SweepOptions(order="chunks", threads=16, lanes=8, rows=1),
-        SweepOptions(order="turning", threads=16, lanes=8, rows=1),
         SweepOptions(order="down", threads=8, lanes=4, rows=3),
         SweepOptions(threads=16, lanes=4, rows=2, aligned=False),
     ],

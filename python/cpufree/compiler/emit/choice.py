@@ -332,8 +332,7 @@ def sweep_options(
 
     Where the second cache does not hold the arrays, and little is loaded for a point, threads that
     do few rows at a time find one another's points in the first one; not where the arrays are
-    larger still. Each sweep begins where the one before has ended, as far as it may: with several
-    GPUs, rows of neighbours come first.
+    larger still.
     """
     slabs = Slabs(distributed_rows(program), pes)
     in_registers = register_fields(program, set(kept))
@@ -341,14 +340,12 @@ def sweep_options(
     groups = [s for s in ir.walk(program.body) if isinstance(s, ir.Group)]
     works = [[stage.work for stage in group.stages] for group in groups]
     costs = [work_of(program, w, in_registers) for w in works]
-    least = Rates.of(known, pes).cached
-    order = "turning" if pes == 1 and size >= least else STANDARD.order
     if not all(work.finds_registers(1) for work in costs):
-        return replace(CROWDED, order=order)
+        return CROWDED
     points = [max(math.prod(s.count for s in w.box) for w in group) for group in works]
     loads = np.average([work.columns for work in costs], weights=points) if costs else 0
-    large = least <= size < _TOO_LARGE and loads <= _FEW_LOADS
-    return replace(LARGE if large else STANDARD, order=order)
+    least = Rates.of(known, pes).cached
+    return LARGE if least <= size < _TOO_LARGE and loads <= _FEW_LOADS else STANDARD
 
 
 _TOO_LARGE, _FEW_LOADS = 600e6, 6

@@ -301,8 +301,7 @@ class Sweep(SweepPoints):
         if self.queue:
             return f"sweep_queue<{self.tile.threads}>"
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
-        chosen = self.options.order
-        order = {"chunks": "chunks", "down": "chunks", "turning": "turning"}.get(chosen, "strides")
+        order = "chunks" if self.options.order in ("chunks", "down") else "strides"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}>"
 
     def reduces(self) -> bool:

@@ -45,9 +45,8 @@ class SweepOptions:
         That are chosen.
     order : str
         The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
-        "turning" (the same, backwards in every second sweep), "chunks" (one behind the other,
-        along the last axis), "down" (along the first axis), or "queue" (a block that is ready takes
-        the next one).
+        "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
+        "queue" (a block that is ready takes the next one).
     aligned : bool
         Threads lie along the last axis as lines of memory do.
     """
