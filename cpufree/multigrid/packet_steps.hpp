@@ -54,10 +54,27 @@ struct PacketsOperand {
   // an iteration instead of 0.9, where a level of 1.5 million entries did).
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], float (&out)[N]) const {
-    SmallPacket got[N];
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) got[k] = port.get_packet(from.entries + columns[k]);
-    if (!port.warp_all(all_here(got)) && !wait_for_rest(columns, got)) gone = true;
+    SmallPacket got[N] = {};
+    const auto at = [&](int k) { return from.entries + columns[k]; };
+    const auto where = [&](int k) { return site(columns[k]); };
+    PacketTrace traced(port, at, where, from.want,
+                       [&](int k) { return !arrived(got[k], from.want); });
+    const auto look = [&](bool first) {
+      CPUFREE_UNROLL
+      for (int k = 0; k < N; ++k)
+        if (first || !arrived(got[k], from.want)) got[k] = port.get_packet(at(k));
+      return traced.template looked<N>(first, port.warp_all(all_here(got)));
+    };
+    auto wait = port.start_wait();
+    if (!look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) {
+      gone = true;
+      CPUFREE_ONE_COPY
+      for (int k = 0; k < N; ++k)
+        if (!arrived(got[k], from.want)) {
+          file_wait(port, wait, where(k), from.want, epoch_of(got[k], from.want));
+          break;
+        }
+    }
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) out[k] = got[k].value;
   }
@@ -69,30 +86,6 @@ struct PacketsOperand {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) here = here && arrived(got[k], from.want);
     return here;
-  }
-  template <int N>
-  CPUFREE_KERNEL_FN bool wait_for_rest(const std::int32_t (&columns)[N],
-                                       SmallPacket (&got)[N]) const {
-    const auto at = [&](int k) { return from.entries + columns[k]; };
-    const auto where = [&](int k) { return site(columns[k]); };
-    PacketTrace traced(port, at, where, from.want,
-                       [&](int k) { return !arrived(got[k], from.want); });
-    traced.template begin<N>();
-    auto wait = port.start_wait();
-    while (port.warp_all(port.keep_waiting(wait))) {
-      CPUFREE_UNROLL
-      for (int k = 0; k < N; ++k)
-        if (!arrived(got[k], from.want)) got[k] = port.get_packet(at(k));
-      if (port.warp_all(all_here(got))) return traced.end();
-      traced.template look<N>();
-    }
-    CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k)
-      if (!arrived(got[k], from.want)) {
-        file_wait(port, wait, where(k), from.want, epoch_of(got[k], from.want));
-        break;
-      }
-    return false;
   }
   // The block whose row it is.
   CPUFREE_KERNEL_FN WaitSite site(std::int32_t row) const {
