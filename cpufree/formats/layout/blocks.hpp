@@ -15,8 +15,7 @@ inline constexpr int kMostBlocks = 1 << 16;
 
 // Rows of a PE, by its numbers: columns from `count` on are ghosts.
 struct OwnPattern {
-  std::int32_t count = 0;
-  std::int32_t ghosts = 0;
+  std::int32_t count = 0, ghosts = 0;
   const std::int64_t* ptr = nullptr;
   const std::int32_t* col = nullptr;
 };
@@ -28,10 +27,8 @@ CPUFREE_FN std::int64_t place_in(const V* values, std::int64_t count, V value, b
   std::int64_t low = 0, high = count;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (values[middle] < value || (behind && values[middle] == value))
-      low = middle + 1;
-    else
-      high = middle;
+    const bool after = values[middle] < value || (behind && values[middle] == value);
+    (after ? low : high) = after ? middle + 1 : middle;
   }
   return low;
 }
@@ -48,8 +45,7 @@ struct Sequence {
 template <class T>
 struct ListSequence {
   const std::int32_t* name = nullptr;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
+  std::int64_t first = 0, count = 0;
   std::int32_t* row_at = nullptr;
 
   template <class P>

@@ -380,23 +380,16 @@ FastMemory choose_residency(const std::vector<ShareSize>& shares, const OnChipRe
   return keep_vectors(kept, wanted, limit, most_rows(shares), 1);
 }
 
-template std::vector<SharedNames> name_entries(const HaloPlan<float>&,
-                                               const std::vector<std::vector<BlockPlan>>&);
-template std::vector<SharedNames> name_entries(const HaloPlan<double>&,
-                                               const std::vector<std::vector<BlockPlan>>&);
-template std::vector<PeLayout> lay_out_shares(const HaloPlan<float>&,
-                                              std::vector<std::vector<BlockPlan>>,
-                                              const LayoutOptions&);
-template std::vector<PeLayout> lay_out_shares(const HaloPlan<double>&,
-                                              std::vector<std::vector<BlockPlan>>,
-                                              const LayoutOptions&);
-template ShareSource<float> source_of(const LocalSystem<float>&, const PeLayout&,
-                                      const ShareLayout&, BlockColumns&, Codes);
-template ShareSource<double> source_of(const LocalSystem<double>&, const PeLayout&,
-                                       const ShareLayout&, BlockColumns&, Codes);
-template std::vector<ShareSize> sizes_of<float>(const std::vector<PeLayout>&);
-template std::vector<ShareSize> sizes_of<double>(const std::vector<PeLayout>&);
-template std::vector<std::int32_t> private_rows(const LocalSystem<float>&, const PeLayout&);
-template std::vector<std::int32_t> private_rows(const LocalSystem<double>&, const PeLayout&);
+#define CPUFREE_SHARES(T)                                                                       \
+  template std::vector<SharedNames> name_entries(const HaloPlan<T>&,                            \
+                                                 const std::vector<std::vector<BlockPlan>>&);   \
+  template std::vector<PeLayout> lay_out_shares(                                                \
+      const HaloPlan<T>&, std::vector<std::vector<BlockPlan>>, const LayoutOptions&);           \
+  template ShareSource<T> source_of(const LocalSystem<T>&, const PeLayout&, const ShareLayout&, \
+                                    BlockColumns&, Codes);                                      \
+  template std::vector<ShareSize> sizes_of<T>(const std::vector<PeLayout>&);                    \
+  template std::vector<std::int32_t> private_rows(const LocalSystem<T>&, const PeLayout&);
+CPUFREE_SHARES(float)
+CPUFREE_SHARES(double)
 
 }  // namespace cpufree

@@ -36,8 +36,7 @@ from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.processes import Processes, kernel_in_processes
 from cpufree.compiler.remembered import Remembered
-from cpufree.compiler.run_options import Traced, options_of_run
-from cpufree.compiler.runner import LastCall, Ran, Runner
+from cpufree.compiler.runner import LastCall, Ran, Runner, Traced, options_of_run
 from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.distributed import Team
 from cpufree.engines.asked import Asked

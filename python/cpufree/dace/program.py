@@ -21,8 +21,7 @@ from cpufree.compiler.ranks import routes
 from cpufree.compiler.ranks.on_cpu import cpu_runner_of_ranks
 from cpufree.compiler.ranks.on_gpu import gpu_runner_of_ranks
 from cpufree.compiler.ranks.work import place_ranks
-from cpufree.compiler.run_options import Traced, options_of_run
-from cpufree.compiler.runner import LastCall, Runner
+from cpufree.compiler.runner import LastCall, Runner, Traced, options_of_run
 from cpufree.compiler.show import show
 from cpufree.dace import checked, closure
 from cpufree.dace.graph import frontend

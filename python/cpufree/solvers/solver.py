@@ -335,16 +335,11 @@ class Solver:
         ((1024, 2), [True, True])
         >>> solver.close()
         """
+        pc = self._pc.of_solve(pc, self._matrix.layout.plan, method, columns)
         given = {
-            "rtol": rtol,
-            "atol": atol,
-            "maxiter": maxiter,
-            "method": method,
-            "pc": self._pc.of_solve(pc, self._matrix.layout.plan, method, columns),
-            "time_limit": time_limit,
-            "wait_limit": wait_limit,
-            "replace_every": replace_every,
-            "chebyshev_degree": chebyshev_degree,
+            **{"rtol": rtol, "atol": atol, "maxiter": maxiter, "method": method, "pc": pc},
+            **{"time_limit": time_limit, "wait_limit": wait_limit},
+            **{"replace_every": replace_every, "chebyshev_degree": chebyshev_degree},
         }
         rhs = described(b)
         matrix = self._matrix
