@@ -41,7 +41,6 @@ def solve(
     method: Method = "auto",
     pc: Preconditioner | Levels = "jacobi",
     pc_level: int = 1,
-    pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
     near_nullspace: ModesLike = None,
     coordinates: ModesLike = None,
@@ -68,7 +67,7 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, near_nullspace}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, nullspace, near_nullspace}
     {coordinates, unknowns, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
     {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check, trace}
 
@@ -113,7 +112,6 @@ def solve(
         check=check,
         pc=pc,
         pc_level=pc_level,
-        pc_block=pc_block,
         nullspace=nullspace,
         near_nullspace=near_nullspace,
         coordinates=coordinates,
