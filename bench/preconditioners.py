@@ -28,7 +28,6 @@ SYSTEMS = (
 CHOICES: dict[str, dict[str, Any]] = {
     "jacobi": {"pc": "jacobi"},
     "chebyshev": {"pc": "chebyshev"},
-    "block_jacobi": {"pc": "block_jacobi"},
     "fsai": {"pc": "fsai"},
     "fsai-2": {"pc": "fsai", "pc_level": 2},
     "amg": {"pc": "amg"},

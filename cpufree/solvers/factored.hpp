@@ -1,4 +1,4 @@
-// Preconditioners that are known entry by entry: one or two sparse factors beside A.
+// A preconditioner that is known entry by entry: two sparse factors beside A.
 #pragma once
 
 #include "cpufree/device/channel.hpp"
@@ -6,18 +6,18 @@
 
 namespace cpufree {
 
-// M = S F S or M = S F_2 F_1 S (problem/factors/factors.hpp): a product for each factor, its
-// operand exchanged among the blocks of a PE; nothing goes to other PEs. M is symmetric positive
-// definite as long as F is, or F_2 the transpose of F_1 and regular.
+// M = S F_2 F_1 S (problem/factors/factors.hpp): a product for each factor, its operand exchanged
+// among the blocks of a PE; nothing goes to other PEs. M is symmetric positive definite as long as
+// F_2 is the transpose of F_1 and regular.
 //
 // Operands are two vectors of the PE, taken in turn: exchange e is of number e mod 2. They and the
 // arrival board are the preconditioner's own, so that its exchanges and those of p and scratch have
-// nothing to do with one another. Proof (ii) of channel.hpp holds for them, with one factor as with
-// two: between exchanges e and e + 2 of an operand lies e + 1 of the other one, in which a block
-// has waited for all blocks that read its rows of e, and these have arrived only after their
-// products of e. The list of partners is symmetric: who reads rows of whom, by either factor, or
-// the other way round. Other threads of the same block are covered by the barrier in arrive_local:
-// it lies between the products of e and the stores of e + 2 as well.
+// nothing to do with one another. Proof (ii) of channel.hpp holds for them: between exchanges e and
+// e + 2 of an operand lies e + 1 of the other one, in which a block has waited for all blocks that
+// read its rows of e, and these have arrived only after their products of e. The list of partners
+// is symmetric: who reads rows of whom, by either factor, or the other way round. Other threads of
+// the same block are covered by the barrier in arrive_local: it lies between the products of e and
+// the stores of e + 2 as well.
 //
 // Rows of a factor belong to other threads than those of A. So a barrier lies between the products
 // and the next loop over rows, at the end of `apply`; and one between the loops before and the

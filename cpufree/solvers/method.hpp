@@ -7,7 +7,7 @@
 namespace cpufree {
 
 enum class Method : std::int32_t { cg, prcg, pipecg };
-enum class Preconditioner : std::int32_t { none, jacobi, chebyshev, block_jacobi, fsai, amg };
+enum class Preconditioner : std::int32_t { none, jacobi, chebyshev, fsai, amg };
 
 // Why a solve ended. Names and meanings after PETSc's KSPConvergedReason where it has one.
 enum class Reason : std::int32_t {

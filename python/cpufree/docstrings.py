@@ -76,7 +76,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         *(options.RTOL, options.ATOL, options.MAXITER, options.METHOD, options.PC),
-        *(options.PC_LEVEL, options.PC_BLOCK, options.UNKNOWNS),
+        *(options.PC_LEVEL, options.UNKNOWNS),
         *(options.TIME_LIMIT, options.WAIT_LIMIT, options.REPLACE_EVERY),
         *(options.CHEBYSHEV_DEGREE, options.ENGINE, options.PES, options.BLOCKS, options.CHECK),
         options.SOLVES,
@@ -119,16 +119,13 @@ MEANINGS = {
         "none" and measurements of systems of this size on as many GPUs say otherwise;
         `Result.why` gives the reason.""",
     "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`
-        steps in the Jacobi-scaled matrix ("chebyshev"), inverses of blocks on the diagonal
-        ("block_jacobi"), a factorised sparse approximate inverse ("fsai"), one cycle of algebraic
-        multigrid ("amg", with the method cg), or none; levels of multigrid that were made elsewhere
-        (`cpufree.amg.from_levels`); "auto" takes amg where that is
-        expected to be sooner than jacobi, and says why in `Result.why`. Block_jacobi, fsai and amg
-        are computed when the matrix is set up.""",
+        steps in the Jacobi-scaled matrix ("chebyshev"), a factorised sparse approximate inverse
+        ("fsai"), one cycle of algebraic multigrid ("amg", with the method cg), or none; levels of
+        multigrid that were made elsewhere (`cpufree.amg.from_levels`); "auto" takes amg where that
+        is expected to be sooner than jacobi, and says why in `Result.why`. Fsai and amg are
+        computed when the matrix is set up.""",
     "pc_level": """fsai: its factor has the pattern of the lower triangle of A (1), or of that of
         A², without what is small (2): fewer iterations, each of which costs more.""",
-    "pc_block": """block_jacobi: rows of a block, which follow one another in A. Auto: the
-        unknowns of a node, which have the same columns; 8 where A has no such nodes.""",
     "nullspace": """For a singular A, semidefinite: its null space, as all v with A v = 0.
         "constant" for a graph Laplacian, or Neumann conditions on all sides; vectors for others,
         such as the rigid body modes of a body without supports. b and x are projected onto what is

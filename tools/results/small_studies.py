@@ -10,7 +10,7 @@ from tools.results.records import markdown, medians, problems
 
 PRECONDITIONERS = "preconditioners-1x-2026-11-25.json"
 EXPECTED = "expected-iterations-2026-11-26.json"
-WAYS = {"fsai": "`fsai`", "fsai-2": "`fsai`, `pc_level=2`", "block_jacobi": "`block_jacobi`"}
+WAYS = {"fsai": "`fsai`", "fsai-2": "`fsai`, `pc_level=2`"}
 
 
 def _spaced(count: float) -> str:

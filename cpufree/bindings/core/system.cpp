@@ -69,13 +69,26 @@ std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators(const n
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(
-      tuning,
-      {"machine",         "threads",          "halo",      "residency",    "ring",
-       "lanes_log2",      "compress",         "layout",    "inspect",      "nvshmem_library",
-       "nvshmem_kernels", "several_machines", "node_size", "pc",           "pc_level",
-       "pc_block",        "near_nullspace",   "node",      "prolongators", "first_method",
-       "first_pc"});
+  require_known(tuning, {"machine",
+                         "threads",
+                         "halo",
+                         "residency",
+                         "ring",
+                         "lanes_log2",
+                         "compress",
+                         "layout",
+                         "inspect",
+                         "nvshmem_library",
+                         "nvshmem_kernels",
+                         "several_machines",
+                         "node_size",
+                         "pc",
+                         "pc_level",
+                         "near_nullspace",
+                         "node",
+                         "prolongators",
+                         "first_method",
+                         "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -100,7 +113,6 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   if (tuning.contains("pc")) {
     spec.factors.kind = preconditioner_from_name(option<std::string>(tuning, "pc", "none"));
     spec.factors.level = option(tuning, "pc_level", spec.factors.level);
-    spec.factors.block = option(tuning, "pc_block", spec.factors.block);
     spec.factors.near = near_null_space(tuning);
     spec.factors.prolongators = prolongators(tuning);
   }

@@ -1,9 +1,9 @@
-// Factors of preconditioners that are known entry by entry: M = S F_1 S with F_1 symmetric, or
-// M = S F_2 F_1 S with F_2 the transpose of F_1; S is the diagonal of OwnRows.
+// Factors of a preconditioner that is known entry by entry: M = S F_2 F_1 S with F_2 the transpose
+// of F_1; S is the diagonal of OwnRows.
 //
 // Every PE makes those of its own diagonal block, so M is block diagonal over the PEs. Entries are
-// rounded to single precision, in both triangles or in F_1 and F_2 alike: M is symmetric to the
-// last bit, and needs no more digits.
+// rounded to single precision, in F_1 and F_2 alike: M is symmetric to the last bit, and needs no
+// more digits.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct SparseFactor {
 struct Factors {
   std::vector<SparseFactor> factors;  // in the order in which they are applied
   std::vector<double> scale;          // S, by the PE's numbers
-  std::int64_t replaced = 0;          // rows or blocks that have their diagonal alone
+  std::int64_t replaced = 0;          // rows that have their diagonal alone
 
   std::int64_t entries() const {
     std::int64_t sum = 0;
@@ -32,16 +32,8 @@ struct Factors {
   }
 };
 
-inline constexpr int kMostBlockRows = 32;
-
 // Of a matrix with a diagonal of ones: a row with a smaller pivot is not positive definite.
 inline constexpr double kLeastPivot = 1e-14;
-
-// F_1 = the inverses of blocks on the diagonal. Rows of a block follow one another in the original
-// order; `size` of them each, counted from row 0, or, for 0, the unknowns of a node: rows with the
-// same columns, at most kMostBlockRows. Where such runs are few, blocks of 8. Where other PEs own a
-// part of a block, mine is a block. A block that is not positive definite has 1 / |a_ii|.
-Factors invert_blocks(const OwnRows& own, int size);
 
 // What a factorised sparse approximate inverse is to look like. Sizes of entries are those of S A
 // S.

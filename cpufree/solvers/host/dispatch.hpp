@@ -17,7 +17,6 @@ auto with_preconditioner(Preconditioner preconditioner, F&& f) {
       return f.template operator()<Jacobi<T>>();
     case Preconditioner::chebyshev:
       return f.template operator()<Chebyshev<T>>();
-    case Preconditioner::block_jacobi:
     case Preconditioner::fsai:
       return f.template operator()<Factored<T>>();
     case Preconditioner::amg:

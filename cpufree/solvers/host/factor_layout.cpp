@@ -9,15 +9,6 @@
 
 namespace cpufree {
 
-namespace {
-
-Factors factors_of(const FactorSpec& spec, const OwnRows& own) {
-  if (spec.kind == Preconditioner::block_jacobi) return invert_blocks(own, spec.block);
-  return approximate_inverse(own, fsai_options(spec.level));
-}
-
-}  // namespace
-
 template <class T>
 double PeFactors<T>::bytes() const {
   double sum = static_cast<double>(scale.size() * sizeof(T));
@@ -29,7 +20,7 @@ double PeFactors<T>::bytes() const {
 template <class T>
 PeFactors<T> lay_out_factors(const FactorSpec& spec, const OwnRows& own,
                              const PrivatePlaces& places, std::int64_t private_rows, int width) {
-  const Factors found = factors_of(spec, own);
+  const Factors found = approximate_inverse(own, fsai_options(spec.level));
   PeFactors<T> result;
   for (const SparseFactor& factor : found.factors)
     result.factors.push_back(slice_factor(factor, places, width));

@@ -27,7 +27,6 @@ inline const char* class_of(Preconditioner preconditioner) {
       return "Jacobi";
     case Preconditioner::chebyshev:
       return "Chebyshev";
-    case Preconditioner::block_jacobi:
     case Preconditioner::fsai:
       return "Factored";
     case Preconditioner::amg:

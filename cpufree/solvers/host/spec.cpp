@@ -13,9 +13,11 @@ namespace {
 constexpr std::pair<const char*, Method> kMethods[] = {
     {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
-    {"none", Preconditioner::none},           {"jacobi", Preconditioner::jacobi},
-    {"chebyshev", Preconditioner::chebyshev}, {"block_jacobi", Preconditioner::block_jacobi},
-    {"fsai", Preconditioner::fsai},           {"amg", Preconditioner::amg}};
+    {"none", Preconditioner::none},
+    {"jacobi", Preconditioner::jacobi},
+    {"chebyshev", Preconditioner::chebyshev},
+    {"fsai", Preconditioner::fsai},
+    {"amg", Preconditioner::amg}};
 // Which PEs reach which.
 void check_reach(const SystemSpec& spec) {
   require(spec.node_size >= 0, "node_size must be a number of PEs, or 0 (automatic), not " +
@@ -109,9 +111,6 @@ void check(const FactorSpec& factors) {
   require(factors.level == 1 || factors.level == 2,
           "pc_level must be 1 (the pattern of A) or 2 (that of A^2, thinned), not " +
               std::to_string(factors.level));
-  require(factors.block >= 0 && factors.block <= kMostBlockRows,
-          "pc_block must lie between 1 and " + std::to_string(kMostBlockRows) +
-              ", or be 0 (automatic), not " + std::to_string(factors.block));
 }
 
 void check(const SolveSpec& spec) {

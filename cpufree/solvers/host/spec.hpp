@@ -19,16 +19,15 @@ namespace cpufree {
 // Which preconditioner of entries of its own (factored.hpp, multigrid/) is set up along with the
 // matrix.
 struct FactorSpec {
-  Preconditioner kind = Preconditioner::none;  // none, block_jacobi, fsai or amg
+  Preconditioner kind = Preconditioner::none;  // none, fsai or amg
   int level = 1;                               // fsai: pattern of A, or of A^2
-  int block = 0;  // block_jacobi: rows of a block; 0: the unknowns of a node
   // amg: what coarse levels have to represent; none: the constant.
   std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
   // amg: those of levels from outside, the finest first; none: they are made.
   std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators = nullptr;
 
   // Whether there are factors.
-  bool any() const { return kind == Preconditioner::block_jacobi || kind == Preconditioner::fsai; }
+  bool any() const { return kind == Preconditioner::fsai; }
   // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
   std::int32_t gathered = -1;
   bool multigrid() const { return kind == Preconditioner::amg; }

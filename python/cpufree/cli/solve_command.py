@@ -67,7 +67,7 @@ EPILOG = f"""
 # Options of Solver and of Solver.solve that are those of the command line.
 SETUP = (
     *("gpus", "pes", "blocks", "partition_cache", "reorder"),
-    *("pc", "pc_level", "pc_block", "nullspace"),
+    *("pc", "pc_level", "nullspace"),
     *("near_nullspace", "coordinates", "unknowns"),
 )
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")

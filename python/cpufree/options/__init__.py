@@ -114,18 +114,12 @@ METHOD = Option(
 PC = Option(
     "pc", "choice", "auto", "Preconditioner.",
     "preconditioner ([which when](methods.md#preconditioners))",
-    choices=("auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"),
+    choices=("auto", "jacobi", "chebyshev", "fsai", "amg", "none"),
     noun="preconditioner pc",
 )  # fmt: skip
 PC_LEVEL = Option(
     "pc_level", "count", 1,
     "fsai: pattern of A (1), or of A², thinned (2).", least=1, most=2, form="N",
-)  # fmt: skip
-PC_BLOCK = Option(
-    "pc_block", "count", "auto",
-    "block_jacobi: rows of a block; auto: the unknowns of a node.",
-    "block_jacobi: rows of a block; `auto`: the unknowns of a node, or 8",
-    least=1, most=32, form="N", takes_auto=True, metavar="N",
 )  # fmt: skip
 NULLSPACE = Option(
     "nullspace", "text", None,
@@ -230,7 +224,7 @@ REORDER = Option(
     choices=("auto", "rcm", "natural"),
 )  # fmt: skip
 SOLVE = (
-    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, PC_BLOCK, NULLSPACE),
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, NULLSPACE),
     *(NEAR_NULLSPACE, COORDINATES, UNKNOWNS),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),

@@ -18,7 +18,7 @@ from cpufree.solvers.given_levels import Levels
 from cpufree.solvers.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
-ON_HOST = ("block_jacobi", "fsai")
+ON_HOST = ("fsai",)
 """Set up by the host alone."""
 SET_UP = (*ON_HOST, "amg")
 """Preconditioners that are set up along with the matrix."""
@@ -34,7 +34,6 @@ class PreconditionerChoice:
 
     pc: str | Levels = "auto"
     level: int = 1
-    block: int | str = "auto"
     modes: ModesGiven = field(default_factory=ModesGiven)
     workload: Workload = field(default_factory=Workload)
 
@@ -53,7 +52,6 @@ class PreconditionerChoice:
             )
         choices.valid(schema.PC, self.name)
         choices.valid(schema.PC_LEVEL, self.level)
-        choices.valid(schema.PC_BLOCK, self.block)
 
     @property
     def name(self) -> str:
@@ -67,8 +65,7 @@ class PreconditionerChoice:
             return {"pc": "auto", "modes": self.modes, "workload": self.workload}
         if self.name not in SET_UP:
             return {}
-        block = 0 if self.block == "auto" else int(self.block)
-        tuning = {"pc": self.name, "pc_level": int(self.level), "pc_block": block}
+        tuning = {"pc": self.name, "pc_level": int(self.level)}
         return {**tuning, "modes": self.modes} if self.name == "amg" else tuning
 
     def of_solve(
@@ -219,8 +216,7 @@ def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
     count = plan.get("factors_replaced", 0)
     if not count:
         return []
-    what = "block" if plan["factors"] == "block_jacobi" else "row"
     return [
-        f"A is not positive definite, or nearly so: {counted(count, what)} of the preconditioner "
+        f"A is not positive definite, or nearly so: {counted(count, 'row')} of the preconditioner "
         f"{plan['factors']} could not be computed; Jacobi is used for them"
     ]

@@ -42,7 +42,6 @@ def solve(
     method: Method = "auto",
     pc: Preconditioner | Levels = "auto",
     pc_level: int = 1,
-    pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
     near_nullspace: ModesLike = None,
     coordinates: ModesLike = None,
@@ -69,7 +68,7 @@ def solve(
 
     Parameters
     ----------
-    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, pc_block, nullspace, near_nullspace}
+    {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, nullspace, near_nullspace}
     {coordinates, unknowns, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
     {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check, trace}
 
@@ -114,7 +113,6 @@ def solve(
         check=check,
         pc=within_call(pc, method, columns),
         pc_level=pc_level,
-        pc_block=pc_block,
         nullspace=nullspace,
         near_nullspace=near_nullspace,
         coordinates=coordinates,

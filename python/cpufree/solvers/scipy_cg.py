@@ -52,7 +52,6 @@ def cg(
     method: Method = "auto",
     pc: Preconditioner | Levels | None = None,
     pc_level: int = 1,
-    pc_block: Count = "auto",
     nullspace: NullSpaceLike = None,
     near_nullspace: ModesLike = None,
     coordinates: ModesLike = None,
@@ -88,9 +87,9 @@ def cg(
         The inverse diagonal of A and the identity, as matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
-    pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+    pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, optional
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
-    {nullspace, near_nullspace, coordinates, unknowns, pc_level, pc_block, method, engine, gpus}
+    {nullspace, near_nullspace, coordinates, unknowns, pc_level, method, engine, gpus}
     {pes, blocks, partition, partition_cache}
     {reorder, check, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
 
@@ -164,7 +163,7 @@ def cg(
         reject_extras(host, progress, extras)
         return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
     extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
-    extras |= {"pc_level": pc_level, "pc_block": pc_block, "unknowns": unknowns}
+    extras |= {"pc_level": pc_level, "unknowns": unknowns}
     extras |= {"replace_every": replace_every, "chebyshev_degree": chebyshev_degree}
     return device_cg(A, b, progress, x0=x0, pc=pc or "jacobi", **extras)
 

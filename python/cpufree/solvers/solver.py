@@ -58,7 +58,7 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, pc_block, nullspace, near_nullspace, coordinates, unknowns, solves}
+    {pc_level, nullspace, near_nullspace, coordinates, unknowns, solves}
     {partition_cache}
 
     Attributes
@@ -114,7 +114,6 @@ class Solver:
         dtype: npt.DTypeLike | None = None,
         pc: Preconditioner | Levels = "auto",
         pc_level: int = 1,
-        pc_block: Count = "auto",
         nullspace: NullSpaceLike = None,
         near_nullspace: ModesLike = None,
         coordinates: ModesLike = None,
@@ -124,7 +123,7 @@ class Solver:
     ) -> None:
         modes = ModesGiven(near_nullspace, coordinates, unknowns)
         call = _call or ExpectedCall(Workload(choices.valid(schema.SOLVES, solves)))
-        self._pc = PreconditionerChoice(pc, pc_level, pc_block, modes, call.workload)
+        self._pc = PreconditionerChoice(pc, pc_level, modes, call.workload)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = ExclusiveLock("this Solver")
         options = SetupOptions(
@@ -223,10 +222,10 @@ class Solver:
         of the engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
         iterations), ring_slots (through which a matrix that does not stay is streamed),
         lanes_per_row (the most threads that share a row), shared_bytes (of a block's on-chip memory
-        that this takes); factors ("block_jacobi", "fsai" or "none"), factor_entries and
-        factor_bytes (of the preconditioner's factors, all PEs), factors_replaced (rows or blocks of
-        it that are Jacobi's); levels (of multigrid, see Result.levels) and coarsest_why (what has
-        kept it from coarser levels, "" for nothing).
+        that this takes); factors ("fsai" or "none"), factor_entries and factor_bytes (of the
+        preconditioner's factors, all PEs), factors_replaced (rows of it that are Jacobi's); levels
+        (of multigrid, see Result.levels) and coarsest_why (what has kept it from coarser levels, ""
+        for nothing).
         """
         return {**self._matrix.layout.plan}
 
@@ -297,7 +296,7 @@ class Solver:
         Parameters
         ----------
         {b, x0, rtol, atol, maxiter, method}
-        pc : {"auto", "jacobi", "chebyshev", "block_jacobi", "fsai", "amg", "none"}, optional
+        pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, optional
             Preconditioner; default that of the Solver. Block_jacobi, fsai and amg only where the
             Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}

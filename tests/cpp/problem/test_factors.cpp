@@ -178,8 +178,6 @@ TEST(factors_do_not_depend_on_the_order_of_rows_on_the_pe) {
   const OwnRows one = own_rows_of(a.view(), natural), other = shuffled(a);
   CHECK(by_name(dense(approximate_inverse(one, fsai_options(2)).factors[0]), one) ==
         by_name(dense(approximate_inverse(other, fsai_options(2)).factors[0]), other));
-  CHECK(by_name(dense(invert_blocks(one, 4).factors[0]), one) ==
-        by_name(dense(invert_blocks(other, 4).factors[0]), other));
 }
 
 TEST(rows_of_nodes_share_factorizations_without_a_change_of_bits) {
@@ -230,53 +228,15 @@ TEST(rows_where_a_is_not_positive_definite_have_their_diagonal_alone) {
   const OwnRows own = shuffled(a);
   const Factors inverse = approximate_inverse(own, fsai_options(1));
   CHECK_EQ(inverse.replaced, std::int64_t{2});  // rows 1 and 2
-  const Factors blocks = invert_blocks(own, 3);
-  CHECK_EQ(blocks.replaced, std::int64_t{1});
-  for (const Factors& factors : {inverse, blocks}) {
-    const Dense f = dense(factors.factors[0]);
-    for (std::size_t i = 0; i < 3; ++i)
-      for (std::size_t j = 0; j < 3; ++j) CHECK_EQ(f[i][j], i == j ? 1.0 : 0.0);
-  }
+  const Dense f = dense(inverse.factors[0]);
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t j = 0; j < 3; ++j) CHECK_EQ(f[i][j], i == j ? 1.0 : 0.0);
   CHECK_EQ(*std::ranges::min_element(inverse.scale), 0.5);
-}
-
-TEST(blocks_are_inverted_and_symmetric_to_the_last_bit) {
-  const auto a = grid2d(11, 7);
-  const OwnRows own = shuffled(a);
-  const Dense scaled = dense(own);
-  for (const int size : {1, 4, 8, 32}) {
-    const Dense inverse = by_name(dense(invert_blocks(own, size).factors[0]), own);
-    Dense blocks = zeros(scaled.size());
-    for (std::size_t i = 0; i < blocks.size(); ++i)
-      for (std::size_t j = 0; j < blocks.size(); ++j) {
-        CHECK_EQ(inverse[i][j], inverse[j][i]);
-        if (i / at(size) == j / at(size)) blocks[i][j] = scaled[i][j];
-      }
-    Dense identity = zeros(blocks.size());
-    for (std::size_t i = 0; i < identity.size(); ++i) identity[i][i] = 1.0;
-    CHECK(largest_difference(product(inverse, blocks), identity) < 1e-5);
-  }
-}
-
-TEST(blocks_are_the_unknowns_of_a_node_where_there_are_nodes) {
-  const OwnRows nodes = shuffled(three_a_node(5, 4));
-  const Factors found = invert_blocks(nodes, 0);
-  CHECK_EQ(found.entries(), std::int64_t{3 * nodes.rows()});
-  const OwnRows grid = shuffled(grid2d(8, 8));
-  CHECK_EQ(invert_blocks(grid, 0).entries(), std::int64_t{8 * 64});
-}
-
-TEST(a_block_is_split_where_another_pe_owns_a_part_of_it) {
-  const auto a = grid2d(4, 2);
-  // Rows 0, 1, 3 of the block of rows 0 to 3, and 4 of the next one.
-  const OwnRows own = own_rows_of(a.view(), {4, 0, 3, 1});
-  CHECK_EQ(invert_blocks(own, 4).entries(), std::int64_t{9 + 1});
 }
 
 TEST(a_pe_without_rows_has_empty_factors) {
   const OwnRows own = own_rows_of(grid2d(3, 3).view(), {});
   CHECK_EQ(approximate_inverse(own, fsai_options(2)).entries(), std::int64_t{0});
-  CHECK_EQ(invert_blocks(own, 0).entries(), std::int64_t{0});
 }
 
 TEST(values_of_any_size_have_factors_in_single_precision) {

@@ -15,10 +15,7 @@ using namespace testing_solves;
 
 namespace {
 
-const FactorSpec kFactors[] = {{Preconditioner::block_jacobi, 1, 0},
-                               {Preconditioner::block_jacobi, 1, 5},
-                               {Preconditioner::fsai, 1, 0},
-                               {Preconditioner::fsai, 2, 0}};
+const FactorSpec kFactors[] = {{Preconditioner::fsai, 1}, {Preconditioner::fsai, 2}};
 
 SystemSpec system_spec(int pes, int blocks, const FactorSpec& factors) {
   SystemSpec spec;
@@ -35,9 +32,7 @@ std::int64_t reference_iterations(const Matrix<double>& a, const std::vector<dou
   std::vector<std::int32_t> rows(at(a.n()));
   for (std::int32_t i = 0; i < a.n(); ++i) rows[at(i)] = i;
   const OwnRows own = own_rows_of(a.view(), rows);
-  const Factors m = spec.kind == Preconditioner::fsai
-                        ? approximate_inverse(own, fsai_options(spec.level))
-                        : invert_blocks(own, spec.block);
+  const Factors m = approximate_inverse(own, fsai_options(spec.level));
   const auto apply = [&](const Vec& r) {
     Vec z(r);
     for (std::size_t i = 0; i < z.size(); ++i) z[i] *= m.scale[i];
@@ -123,22 +118,10 @@ TEST(fsai_needs_two_thirds_of_the_iterations_of_jacobi_and_level_2_fewer) {
         .outcome.iterations;
   };
   const auto jacobi = iterations({}, Preconditioner::jacobi);
-  const auto one = iterations({Preconditioner::fsai, 1, 0}, Preconditioner::fsai);
-  const auto two = iterations({Preconditioner::fsai, 2, 0}, Preconditioner::fsai);
+  const auto one = iterations({Preconditioner::fsai, 1}, Preconditioner::fsai);
+  const auto two = iterations({Preconditioner::fsai, 2}, Preconditioner::fsai);
   CHECK(3 * one < 2 * jacobi);
   CHECK(10 * two < 9 * one);
-}
-
-TEST(blocks_of_one_row_are_jacobi) {
-  const auto a = badly_scaled(grid2d(12, 9));
-  const auto b = wave(a.n());
-  const auto system = make_system<double>(a.view(), {}, {},
-                                          system_spec(2, 2, {Preconditioner::block_jacobi, 1, 1}));
-  const auto blocks =
-      system->solve(b, {}, solve_spec(Method::cg, Preconditioner::block_jacobi), {});
-  const auto jacobi = system->solve(b, {}, solve_spec(Method::cg, Preconditioner::jacobi), {});
-  CHECK_EQ(blocks.outcome.reason, Reason::converged_rtol);
-  CHECK(std::abs(blocks.outcome.iterations - jacobi.outcome.iterations) <= 1);
 }
 
 TEST(solves_with_factors_repeat_bit_for_bit) {
@@ -187,25 +170,21 @@ TEST(an_update_makes_the_factors_of_the_new_values) {
 
 TEST(a_solve_without_its_factors_is_refused_with_what_to_do) {
   const auto a = grid2d(5, 5);
-  const auto none = make_system<double>(a.view(), {}, {}, system_spec(1, 1, {}));
-  const auto blocks = make_system<double>(a.view(), {}, {},
-                                          system_spec(1, 1, {Preconditioner::block_jacobi, 1, 2}));
-  for (const auto* system : {&none, &blocks})
-    CHECK_THROWS(InvalidInput, (*system)->solve(wave(a.n()), {},
-                                                solve_spec(Method::cg, Preconditioner::fsai), {}));
+  const auto system = make_system<double>(a.view(), {}, {}, system_spec(1, 1, {}));
+  CHECK_THROWS(InvalidInput,
+               system->solve(wave(a.n()), {}, solve_spec(Method::cg, Preconditioner::fsai), {}));
 }
 
 TEST(factors_out_of_range_are_refused) {
   const auto a = grid2d(5, 5);
   for (const FactorSpec& factors :
-       {FactorSpec{Preconditioner::fsai, 3, 0}, FactorSpec{Preconditioner::block_jacobi, 1, 33},
-        FactorSpec{Preconditioner::chebyshev, 1, 0}})
+       {FactorSpec{Preconditioner::fsai, 3}, FactorSpec{Preconditioner::chebyshev, 1}})
     CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, system_spec(1, 1, factors)));
 }
 
 TEST(an_indefinite_matrix_ends_with_its_name_and_not_with_that_of_the_preconditioner) {
   auto a = grid2d(10, 10, -3.0);  // the diagonal is 1, and far from dominant
-  for (const FactorSpec& factors : {kFactors[2], kFactors[3]}) {
+  for (const FactorSpec& factors : kFactors) {
     const auto system = make_system<double>(a.view(), {}, {}, system_spec(2, 1, factors));
     CHECK(system->plan().factors_replaced > 0);
     for (const Method method : kMethods) {

@@ -1,4 +1,4 @@
-"""Preconditioners that are set up along with the matrix: block-Jacobi and FSAI."""
+"""Preconditioners that are set up along with the matrix: FSAI."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from cpufree.generate import generate
 
 METHODS = ["cg", "prcg", "pipecg"]
 FACTORS: list[dict[str, Any]] = [
-    {"pc": "block_jacobi"},
-    {"pc": "block_jacobi", "pc_block": 4},
     {"pc": "fsai"},
     {"pc": "fsai", "pc_level": 2},
 ]
@@ -38,15 +36,6 @@ def dense_fsai(matrix: np.ndarray) -> np.ndarray:
         y = np.linalg.solve(scaled[np.ix_(J, J)], np.eye(len(J))[-1])
         G[i, J] = y / np.sqrt(y[-1])
     return scale[:, None] * (G.T @ G) * scale
-
-
-def dense_blocks(matrix: np.ndarray, size: int) -> np.ndarray:
-    """Return M of blocks of so many rows."""
-    M = np.zeros_like(matrix)
-    for first in range(0, len(M), size):
-        block = slice(first, first + size)
-        M[block, block] = np.linalg.inv(matrix[block, block])
-    return M
 
 
 def own_parts(part: np.ndarray, inverse: Any) -> np.ndarray:
@@ -76,20 +65,11 @@ def iterations_of_scipy(M: np.ndarray, rtol: float) -> int:
 @pytest.mark.parametrize("method", METHODS)
 def test_iterations_are_those_of_scipy_with_the_same_preconditioner(method: str, pes: int) -> None:
     part = np.arange(600) * pes // 600
-    wanted = {
-        "fsai": (own_parts(part, dense_fsai), {"pc": "fsai"}),
-        # 600 / pes is a multiple of 5, so that no block is cut.
-        "blocks": (
-            own_parts(part, lambda a: dense_blocks(a, 5)),
-            {"pc": "block_jacobi", "pc_block": 5},
-        ),
-    }
-    for M, factors in wanted.values():
-        with Solver(A, pes=pes, blocks=1, partition=part, **factors) as solver:
-            found = solver.solve(B, rtol=1e-8, method=method)
-        expected = iterations_of_scipy(M, 1e-8)
-        assert found.converged
-        assert abs(found.iterations - expected) <= 2 + expected // 50
+    with Solver(A, pes=pes, blocks=1, partition=part, pc="fsai") as solver:
+        found = solver.solve(B, rtol=1e-8, method=method)
+    expected = iterations_of_scipy(own_parts(part, dense_fsai), 1e-8)
+    assert found.converged
+    assert abs(found.iterations - expected) <= 2 + expected // 50
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -160,7 +140,6 @@ def test_an_indefinite_matrix_is_named_and_not_the_preconditioner() -> None:
     ("options", "words"),
     [
         ({"pc": "fsai", "pc_level": 3}, "pc_level is 3: give a whole number from 1 to 2"),
-        ({"pc": "block_jacobi", "pc_block": 33}, "pc_block is 33: give 'auto' or a whole number"),
         ({"pc": "ilu"}, "unknown preconditioner pc 'ilu'"),
     ],
 )
@@ -190,6 +169,3 @@ def test_the_command_line_has_the_same_options(run: Run, tmp_path: Path) -> None
     found = json.loads(report.read_text())
     assert found["pc"] == "fsai"
     assert found["options"]["resolved"]["pc_level"] == 2
-    done = run("solve", system, "--pc", "block_jacobi", "--pc-block", "16")
-    assert done.code == 0, done.err
-    assert "preconditioner block_jacobi" in done.out

@@ -14,7 +14,7 @@ import cpufree
 from cpufree.errors import InvalidInputError, MatrixError, VectorError
 
 METHODS = ("cg", "prcg", "pipecg")
-PRECONDITIONERS = ("none", "jacobi", "chebyshev", "block_jacobi", "fsai")
+PRECONDITIONERS = ("none", "jacobi", "chebyshev", "fsai")
 SYSTEMS = {
     "neumann, 2-D": lambda: neumann(23, 18),
     "neumann, 3-D": lambda: neumann(9, 8, 7),

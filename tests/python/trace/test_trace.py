@@ -73,7 +73,6 @@ def test_payload_is_that_of_the_halo_plan(name: str, pes: int) -> None:
             pytest.param(*kind, marks=pytest.mark.slow)
             for kind in (
                 *(("pipecg", "jacobi"), ("prcg", "chebyshev"), ("cg", "amg"), ("prcg", "fsai")),
-                ("prcg", "block_jacobi"),
             )
         ),
     ],
