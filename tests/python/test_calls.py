@@ -77,7 +77,7 @@ def test_traceback_keeps_the_line_of_a_function_of_the_user() -> None:
         raise InvalidInputError("this is the user's")
 
     chain, b = cpufree.generate.poisson1d(100_000), np.ones(100_000)
-    assert "follow" in frames_of(lambda: cpufree.solve(chain, b, progress=follow))
+    assert "follow" in frames_of(lambda: cpufree.solve(chain, b, pc="jacobi", progress=follow))
 
 
 def test_solver_cannot_be_pickled_and_says_what_to_do() -> None:

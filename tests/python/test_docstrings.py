@@ -53,8 +53,7 @@ def test_help_shows_the_entries() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "rtol : float, default 1e-5" in done.stdout
     assert (
-        'pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, '
-        'default "auto"' in done.stdout
+        'pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, default "auto"' in done.stdout
     )
 
 

@@ -200,7 +200,7 @@ def test_programs_that_find_no_memory_are_swept_without_buffers(
 ) -> None:
     made = []
 
-    def take(kernel: Any, devices: Any, kept: Any) -> Any:
+    def take(kernel: Any, devices: Any, kept: Any, traced: bool) -> Any:
         made.append(kernel)
         if len(made) == 1:
             raise OutOfMemoryError("too little")
@@ -212,7 +212,7 @@ def test_programs_that_find_no_memory_are_swept_without_buffers(
     program, arguments = case("life", 40)
     given = Arguments.of(program.signature, program.name, arguments, {})
     where = SimpleNamespace(own_devices=[0])
-    assert program._gpu_runner(program._lowered(given), where) is made[1]
+    assert program._gpu_runner(program._lowered(given), where, False) is made[1]
     program._gpu_runs.clear()
     assert made[0].text.on_chip is not None and made[1].text.on_chip is None
     assert made[1].layout.size < made[0].layout.size

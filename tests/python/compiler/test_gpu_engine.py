@@ -35,7 +35,10 @@ class ProgramHere:
 
     blocks = BLOCKS
 
-    def __init__(self, text: str, devices: list[int], size: int, *_: int) -> None:
+    def __init__(
+        self, text: str, devices: list[int], size: int, *_: int, trace_events: int = 0
+    ) -> None:
+        assert trace_events == 0, "runs of this stand-in have no trace"
         layout: Any = SimpleNamespace(size=size, pes=len(devices))
         self.engine = BlocksOnThreads(layout, text, BLOCKS)
 
@@ -55,7 +58,8 @@ class ProgramHere:
 
     def run(self, scalars: list[int], results: int, wait_limit: float, watch: Any) -> Any:
         left = self.engine.launch(np.array(scalars), results, wait_limit, watch)
-        return left.seconds, left.stopped, left.results.tolist(), left.faults[:2].tolist()
+        words = left.results.tolist(), left.faults[:2].tolist()
+        return left.seconds, left.stopped, *words, None
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +69,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     core = SimpleNamespace(make_gpu_program=ProgramHere)
     monkeypatch.setattr(gpu_run, "load_for_programs", lambda: core)
-    monkeypatch.setattr(GridText, "on_gpu", lambda self: self.text)
+    monkeypatch.setattr(GridText, "on_gpu", lambda self, _: self.text)
     monkeypatch.setattr(decorated, "chosen_kernel", in_memory)
     for module, name in ((decorated, "multiprocessors_of"), (on_gpu, "multiprocessors_of_rank")):
         monkeypatch.setattr(module, name, lambda devices: BLOCKS)
@@ -87,7 +91,7 @@ def test_ways_of_tests_on_gpus_take_what_the_compiler_gives(
     where = Placement("cuda_p2p", 1, 0, gpus=[Gpu(0, "NVIDIA H200", 0, (9, 0))])
     program, given = case("jacobi_2d", 61)
     lowered = program._lowered(program._arguments(given, {}))
-    kernel = program._gpu_runner(lowered, where)
+    kernel = program._gpu_runner(lowered, where, False)
     assert (kernel.text.on_chip is None) == (way == "in memory")
 
 

@@ -21,7 +21,7 @@ N = 400_000
 
 @pytest.fixture(scope="module")
 def long_solver() -> Solver:
-    return Solver(chain(N))
+    return Solver(chain(N), pc="jacobi")
 
 
 @pytest.fixture(scope="module")
