@@ -23,7 +23,7 @@ DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
 .PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
-.PHONY: docs results test-quick test-thorough test-room
+.PHONY: check-browser docs results test-quick test-thorough test-room
 
 help:
 	@sed -n '2,10s/^# *//p' Makefile
@@ -125,6 +125,10 @@ wheel: $(VENV)/.dependencies
 # The source distribution holds what it needs, and installs into an environment of its own.
 check-sdist: $(VENV)/.dependencies
 	tools/check_sdist.sh
+
+# Traces as Perfetto's own interface shows them, in a headless Chromium.
+check-browser: $(VENV)/.installed-all $(VENV)/.dependencies
+	tools/check_browser.sh
 
 # Everything in pages that is made from bench/results and from the schema of options.
 results: install
