@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_UNITS = 22
-MOST_KERNELS = 8
+MOST_KERNELS = 9
 # What _core depends on.
 BROUGHT = re.compile(r"_(core|gpu|cpu_\S+)$")
 OBJECTS = "CMakeFiles/cpu_usual_native.dir/cpufree/solvers/cpu/usual_*_kernel.cpp.o"

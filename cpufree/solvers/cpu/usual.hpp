@@ -12,6 +12,10 @@ inline constexpr bool kSameMethod = false;
 template <template <class, class> class A>
 inline constexpr bool kSameMethod<A, A> = true;
 
+// What pc="auto" may take of systems in double precision; others are rare.
+template <class T>
+inline constexpr bool kUsualCycle = sizeof(T) == sizeof(double);
+
 // cg and prcg, each with Jacobi or without preconditioner.
 template <template <class, class> class Algorithm, class M>
 inline constexpr bool kUsual =
@@ -23,10 +27,10 @@ template <class T, bool usual>
 CpuKernel<T> cpu_kernel_if(const SolveSpec& spec) {
   using P = cpu_threads::Port;
   if (spec.preconditioner == Preconditioner::amg) {  // for cg alone
-    if constexpr (usual)
-      return nullptr;
-    else
+    if constexpr (usual == kUsualCycle<T>)
       return solve_kernel<ConjugateGradient, Multigrid<T>, AnySlices, P, Sliced<T, P::width>>;
+    else
+      return nullptr;
   }
   return with_algorithm<T>(spec.method, spec.preconditioner,
                            []<template <class, class> class Algorithm, class M>() -> CpuKernel<T> {
