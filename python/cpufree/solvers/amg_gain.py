@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.engines.expected import by_parts
+from cpufree.engines.expected import Expected, by_parts
 from cpufree.engines.placement import Placement
 from cpufree.machine import Machine, of_gpu
 from cpufree.matrix.problem import CsrMatrix
@@ -92,12 +92,22 @@ class MultigridGain:
     why: str = ""
     worth_looking_for_nodes: bool = False
     """Whether multigrid could be sooner if nodes had several unknowns."""
+    by: Expected | None = None
+    """What parts of A have told then."""
 
     @classmethod
     def of(
-        cls, A: CsrMatrix, workload: Workload, where: Placement, unknowns: int = 1
+        cls,
+        A: CsrMatrix,
+        workload: Workload,
+        where: Placement,
+        unknowns: int = 1,
+        expected: Expected | None = None,
     ) -> MultigridGain:
-        """Return what parts of A let expect. `unknowns`: of a node, as far as it is known."""
+        """Return what parts of A let expect.
+
+        `unknowns`: of a node, as far as it is known. `expected`: by parts, where it is known.
+        """
         engine, gpu = where.engine, where.gpu_name
         if engine not in ENGINES:
             return cls(why=f"what multigrid gains is not known on {engine}")
@@ -106,13 +116,13 @@ class MultigridGain:
         if engine == "cuda_p2p" and (unknowns > 1 or where.pes > 1):
             what = "several unknowns a node" if unknowns > 1 else "several GPUs"
             return cls(why=f"the host makes the levels for {what}, which takes long")
-        expected = by_parts(A, workload.rtol, workload.maxiter, workload.solves)
+        expected = expected or by_parts(A, workload.rtol, workload.maxiter, workload.solves)
         told = f"{expected.told} with jacobi are expected ({expected.why})"
         if unknowns == 1 and positive_part(A) > MOST_POSITIVE:
             nodes = engine != "cuda_p2p" and (A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0)
             worth = nodes and expected.total > Cost.on(engine, A.nnz, 3, gpu).of(workload)
             slow = "amg is slow where entries beside the diagonal have both signs"
-            return cls(why=f"{told}, and {slow}", worth_looking_for_nodes=worth)
+            return cls(why=f"{told}, and {slow}", worth_looking_for_nodes=worth, by=expected)
         cost = Cost.on(engine, A.nnz, unknowns, gpu).of(workload)
         return cls(cost, expected.total, workload, f"{told}, and amg pays from {_whole(cost)} on")
 

@@ -131,7 +131,7 @@ def gain_of(
     gain = MultigridGain.of(A, workload, where, _unknowns(modes))
     if modes is None and gain.worth_looking_for_nodes:
         modes = tuning["modes"].of(A)
-        gain = MultigridGain.of(A, workload, where, _unknowns(modes))
+        gain = MultigridGain.of(A, workload, where, _unknowns(modes), gain.by)
     if gain.possible and (lacking := lacking_room(A.nnz)):
         gain = MultigridGain(why=lacking)
     return gain, modes

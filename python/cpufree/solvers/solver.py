@@ -297,7 +297,7 @@ class Solver:
         ----------
         {b, x0, rtol, atol, maxiter, method}
         pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, optional
-            Preconditioner; default that of the Solver. Block_jacobi, fsai and amg only where the
+            Preconditioner; default that of the Solver. Fsai and amg only where the
             Solver was made with it.
         {time_limit, wait_limit, progress, replace_every, chebyshev_degree, columns, gather}
             Own rows (RowSlab) are never gathered.

@@ -117,7 +117,7 @@ def test_an_indefinite_matrix_has_the_outcome_of_jacobi() -> None:
     assert len(reasons) == 1 and not reasons.pop().converged
 
 
-def test_an_update_decides_anew_where_values_do_not_fit() -> None:
+def test_an_update_keeps_multigrid() -> None:
     with Solver(LARGE, engine="cpu_threads") as solver:
         solver.update(2.0 * LARGE)
         result = solver.solve(B, rtol=1e-8)
