@@ -48,7 +48,6 @@ EXCEPTIONS = {
     "tests/python/bench",
     "tests/python/compiler",
     "tests/python/solvers",
-    "tools",
 }
 # Foundations and solvers: what a reader of solvers meets.
 FOUNDATIONS = "base bindings/core device distributed engines formats gpu launch plugins problem "

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tools import option_tables, page_figures, simulate_tables
-from tools.page_tables import Tables, with_tables
-from tools.results import triggered
+from tools.results import option_tables, page_figures, simulate_tables, triggered
 from tools.results.page import page
+from tools.results.page_tables import Tables, with_tables
 from tools.results.records import ROOT
 from tools.results.timeline import PICTURE, description, draw
 

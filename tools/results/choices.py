@@ -7,7 +7,7 @@ from statistics import median
 
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.time.tables import collect
-from tools.page_tables import markdown
+from tools.results.page_tables import markdown
 from tools.results.records import declared_lines, json_lines, medians
 
 SUITES = "time-2x-2026-11-26-later/suite.jsonl"

@@ -1,10 +1,10 @@
-"""The tables of docs/dace.md, from records of bench/gpu_dace.py."""
+"""The tables of docs/dace.md, from records of bench/distributed/gpu_dace.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tools.page_tables import markdown
+from tools.results.page_tables import markdown
 from tools.results.records import medians, problems
 
 RECORD = "dace-4x-2026-11-26.jsonl"

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from cpufree.bench.triggered.measure import ORDERS, OVERLAP_TIMES, TIMES, Series
-from tools.page_tables import with_tables
 from tools.results import triggered_goals as goals
+from tools.results.page_tables import with_tables
 from tools.results.records import FOLDER, LINKS, ROOT, commits, markdown
 
 PAGE = ROOT / "docs/triggered.md"

@@ -2,7 +2,7 @@
 
 Of each option the schema says name, type, default, unit, range and help. The command line makes
 its options of it (`cpufree.cli.option_types`), `cpufree.engines.choices.valid` checks values given
-in Python, and `tools/option_tables.py` makes the tables in
+in Python, and `tools/results/option_tables.py` makes the tables in
 docs/cli.md.
 """
 

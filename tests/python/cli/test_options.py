@@ -20,7 +20,7 @@ from cpufree.errors import InvalidInputError
 from cpufree.options import Option, variables
 from cpufree.options import stencil as stencil_options
 from cpufree.stencil import jacobi
-from tools.option_tables import with_tables
+from tools.results.option_tables import with_tables
 
 # Arguments that are no options of the command line: data, and what Python alone can take.
 TABLES = {**options.TABLES, **stencil_options.TABLES}

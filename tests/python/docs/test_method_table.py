@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import method_table
+from tools.results import method_table
 
 
 def test_auto_is_prcg_for_all_systems_of_the_records() -> None:

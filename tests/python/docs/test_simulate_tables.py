@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.page_tables import markdown, marks, with_tables
+from tools.results.page_tables import markdown, marks, with_tables
 
 
 def test_a_table_replaces_the_one_between_its_marks_and_nothing_else() -> None:

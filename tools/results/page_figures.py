@@ -14,10 +14,9 @@ from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
-from tools import headlines, method_table
-from tools.page_tables import Tables, markdown
-from tools.results import choices, dace, programs, small_studies
+from tools.results import choices, dace, headlines, method_table, programs, small_studies
 from tools.results import solver_tables as cg
+from tools.results.page_tables import Tables, markdown
 from tools.results.records import (
     FOLDER,
     ROOT,

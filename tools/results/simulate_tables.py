@@ -9,7 +9,7 @@ from cpufree.machine.clusters import load_cluster
 from cpufree.simulate.measured import Summary, compare, read_cases, summaries, summary
 from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
 from cpufree.simulate.scaling import EXPERIMENTS, STYLES, TOLERANCE, Curve, Experiment, best, curves
-from tools.page_tables import markdown
+from tools.results.page_tables import markdown
 from tools.results.records import ROOT
 
 GPUS = ("NVIDIA H200", "NVIDIA H100")

@@ -6,10 +6,10 @@ from statistics import median
 
 from cpufree.bench.core.noise import geometric_mean
 from cpufree.bench.time.tables import collect
-from tools.page_tables import markdown
 from tools.results import other_tables as others
 from tools.results import programs
 from tools.results import solver_tables as cg
+from tools.results.page_tables import markdown
 from tools.results.records import json_lines, origin
 
 CPU = "cpu-2026-11-21.json"
