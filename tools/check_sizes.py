@@ -38,7 +38,6 @@ EXCEPTIONS = {
     "tests/python/partition/test_partition.py",
     "tests/python/support/ranks/rank_program.py",
     # Folders.
-    "bench",
     "cpufree/formats",
     "cpufree/problem",
     "python/cpufree/bench/core",

@@ -1,9 +1,9 @@
 """How long a GPU moves its matrix and its vectors in an iteration: bytes over measured rates.
 
 What a block does is fixed before it begins, and a phase ends with its slowest block: rates are
-those of whole phases, measured so (`bench/memory_rates.cu`). Vectors stay on chip first, then the
-matrix where all of it fits; what is left comes from the L2 cache where that holds it from one
-iteration to the next, else from memory.
+those of whole phases, measured so (`bench/machine/memory_rates.cu`). Vectors stay on chip first,
+then the matrix where all of it fits; what is left comes from the L2 cache where that holds it from
+one iteration to the next, else from memory.
 """
 
 from __future__ import annotations

@@ -235,7 +235,11 @@ def test_a_failure_of_a_strict_benchmark_is_one_of_the_command(tmp_path: Path) -
     assert main(watched.bench, "about", ["--out", str(tmp_path / "a.jsonl")]) == 1
 
 
-SCRIPTS = sorted(p.stem for p in BENCH.glob("*.py") if "Bench(" in p.read_text("utf-8"))
+SCRIPTS = sorted(
+    str(file.relative_to(BENCH).with_suffix(""))
+    for file in BENCH.rglob("*.py")
+    if "Bench(" in file.read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -1,4 +1,4 @@
-"""bench/traffic.py: what is read of the profiler, and what is predicted."""
+"""bench/machine/traffic.py: what is read of the profiler, and what is predicted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
     """Return the script as a module."""
-    return load("traffic")
+    return load("machine/traffic")
 
 
 def printed(bench: ModuleType, kernels: int = 1) -> str:

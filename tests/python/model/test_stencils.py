@@ -110,7 +110,7 @@ def test_grids_of_the_cpu_and_damaged_lines(tmp_path: Path) -> None:
 
 
 def test_constants_of_the_machine_files_follow_from_their_records() -> None:
-    program = ROOT / "bench/stencil_constants.py"
+    program = ROOT / "bench/machine/stencil_constants.py"
     if not program.is_file():
         pytest.skip("the program is in a clone only")
     records = ROOT / "bench/results"
@@ -124,7 +124,7 @@ def test_constants_of_the_machine_files_follow_from_their_records() -> None:
     for name, table in found.items():
         entry = load("h200").entries[name]
         assert entry.table == {int(key): value for key, value in table.items()}
-        assert entry.provenance.startswith("bench/stencil_constants.py")
+        assert entry.provenance.startswith("bench/machine/stencil_constants.py")
 
 
 def test_records_that_no_constant_comes_from_are_met_as_the_page_says() -> None:

@@ -12,13 +12,14 @@ BENCH = ROOT / "bench"
 
 
 def load(name: str) -> ModuleType:
-    """Return bench/NAME.py as a module; bench/ is on the path meanwhile, as for a script there."""
-    sys.path.insert(0, str(BENCH))
+    """Return bench/NAME.py as a module; its folder is on the path meanwhile, as for a script."""
+    file = BENCH / f"{name}.py"
+    sys.path.insert(0, str(file.parent))
     try:
-        spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(f"bench_{file.stem}", file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
-        sys.path.remove(str(BENCH))
+        sys.path.remove(str(file.parent))
     return module

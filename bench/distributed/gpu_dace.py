@@ -1,11 +1,11 @@
 """Distributed programs of DaCe on GPUs, a step each, against the same stencil otherwise.
 
---folder: what bench/dace_distributed.py has written where DaCe is installed. `without roles`: all
+--folder: what dace_distributed.py has written where DaCe is installed. `without roles`: all
 blocks wait for messages, then compute. `by host, ...`: the same program of ranks, a launch for each
 sweep, messages by copies between GPUs or by kernels that store, CUDA graphs. `cpufree.program`: the
 same update for our own front end, on as many GPUs, and `by host` that driven by the host. With
-mpirun: `MPI by hand` (bench/dace_mpi_rival.py) and, with --libraries, DaCe's own GPU code
-(bench/dace_gpu_build.py). Cases halo_columns compare who puts columns, whose points lie a row
+mpirun: `MPI by hand` (dace_mpi_rival.py) and, with --libraries, DaCe's own GPU code
+(dace_gpu_build.py). Cases halo_columns compare who puts columns, whose points lie a row
 apart: a thread, a warp, a block, all blocks, and as the compiler chooses; an exchange each.
 """
 

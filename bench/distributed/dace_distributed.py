@@ -1,6 +1,8 @@
-"""Lowers the distributed programs of bench/gpu_dace.py, which runs where DaCe is not installed.
+"""Lowers the distributed programs of gpu_dace.py, which runs where DaCe is not installed.
 
-Usage: python bench/dace_distributed.py FOLDER. Each case becomes a file NAME-RANKS-POINTS.json.
+Usage: python bench/distributed/dace_distributed.py FOLDER
+
+Each case becomes a file NAME-RANKS-POINTS.json.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/python/support/dace"))
 
 NAMES = (
     *("jacobi_1d-1-1024", "jacobi_2d-1-512x1024", "jacobi_2d-1-1024x1024", "jacobi_1d-2-1024"),

@@ -1,10 +1,10 @@
-"""What the memory of a GPU gives to persistent blocks: runs bench/memory_rates.cu, and reads it.
+"""What the memory of a GPU gives to persistent blocks: runs memory_rates.cu, and reads it.
 
-    python bench/memory_rates.py measure --out rates.jsonl [--gpu 0]
-    python bench/memory_rates.py show rates.jsonl
+    python bench/machine/memory_rates.py measure --out rates.jsonl [--gpu 0]
+    python bench/machine/memory_rates.py constants rates.jsonl
 
-`measure` compiles the program with nvcc and runs it, some ten seconds; `show` prints rates, and the
-constants of a machine file that follow from them (docs/model.md). No system and no solver takes
+`measure` compiles the program with nvcc and runs it, some ten seconds; `constants` prints the
+entries of a machine file that follow from the rates (docs/model.md). No system and no solver takes
 part in it.
 """
 
@@ -46,30 +46,12 @@ def measure(
                 out.write_text(str(getattr(error, "stdout", "") or ""), encoding="utf-8")
                 sys.exit(f"memory_rates: {' '.join(command)}: {error}\n{said}")
     out.write_text(ran.stdout, encoding="utf-8")
-    show(out)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """Return the experiments of a record."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [one for one in lines if one["kind"] == "rate"]
-
-
-@app.command()
-def show(record: Annotated[Path, typer.Argument(help="Made by `measure`.")]) -> None:
-    """Print the rates of a record."""
-    print(f"{'what':28}{'MB':>8}{'rows':>9}  gather              mean    phase  slow  "
-          "TB/s mean  phase  sectors/ns  entries/ns")  # fmt: skip
-    for one in read(record):
-        phase, mean = one["phase_ns"], one["mean_ns"]
-        gather = "/".join(map(str, one["gather"])) if one["entries"] else ""
-        print(
-            f"{one['what']:28}{one['bytes'] / 1e6:8.1f}{one['rows']:9d}  {gather:16}"
-            f"{mean / 1e3:8.1f} {phase / 1e3:8.1f} {one['slowest_ns'] / mean:5.2f}"
-            f" {one['same_block']:5.3f}"
-            f"{one['bytes'] / mean / 1e3:7.2f}{one['bytes'] / phase / 1e3:7.2f}"
-            f"{one['sectors'] / phase:9.1f}{one['entries'] / phase:9.1f}"
-        )
 
 
 @app.command()

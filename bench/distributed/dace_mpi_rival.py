@@ -1,6 +1,6 @@
-"""The distributed Jacobi of bench/dace_distributed.py, driven by the host, a process for each GPU.
+"""The distributed Jacobi of dace_distributed.py, driven by the host, a process for each GPU.
 
-Usage: mpirun -np RANKS python bench/dace_mpi_rival.py CASE, which bench/gpu_dace.py does
+Usage: mpirun -np RANKS python bench/distributed/dace_mpi_rival.py CASE, which gpu_dace.py does
 
 It does what DaCe's generator makes of the program where MPI does not reach the memory of GPUs, as
 the thesis describes it (section 5.2): in each update the boundary is copied to the host, four
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/python/support/dace"))
 
 import numpy as np
 from dace_distributed import points_of

@@ -1,6 +1,6 @@
 """Compiles DaCe's own GPU code for distributed programs, for machines where DaCe is not installed.
 
-Usage: python bench/dace_gpu_build.py FOLDER
+Usage: python bench/distributed/dace_gpu_build.py FOLDER
 
 DaCe generates the code, with what its `apply_gpu_transformations` does and blocks of 64 x 8; nvcc
 and g++ compile it as DaCe's CMake files say (CMake itself must know CUDA's C++20, which that of
@@ -19,10 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python/support/dace"))
 
 PROGRAMS = ("jacobi_1d", "jacobi_2d")
+STAGING = Path(__file__).with_name("dace_mpi_staging.c")
 CUDA = Path("/usr/local/cuda")
 FLAGS = ["-std=c++20", "-O3", "-DWITH_CUDA", "-DOMPI_SKIP_MPICXX"]
 HOST = ["-march=x86-64-v3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros"]
@@ -69,7 +70,7 @@ def compiled(folder: Path, out: Path) -> None:
         "-c", gpu, "-o", folder / "gpu.o")  # fmt: skip
     _do("g++", *FLAGS, *HOST, *include, *mpi["compile"], "-c", frame, "-o", folder / "frame.o")
     _do("gcc", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *include, *mpi["compile"],
-        "-c", ROOT / "bench/dace_mpi_staging.c", "-o", folder / "staging.o")  # fmt: skip
+        "-c", STAGING, "-o", folder / "staging.o")  # fmt: skip
     # Its own names first: MPI's are those of dace_mpi_staging.c.
     objects = [folder / f"{n}.o" for n in ("gpu", "frame", "staging")]
     _do("g++", "-shared", "-Wl,-Bsymbolic", *objects, *mpi["link"], f"-L{CUDA / 'lib64'}",

@@ -1,7 +1,7 @@
-"""DaCe's own GPU code for distributed programs, on GPUs: what bench/dace_gpu_build.py has compiled.
+"""DaCe's own GPU code for distributed programs, on GPUs: what dace_gpu_build.py has compiled.
 
-Usage: mpirun -np RANKS python bench/dace_gpu_rival.py LIBRARIES CASE, as bench/gpu_dace.py does.
-A CASE is NAME-RANKS-POINTS, of bench/dace_distributed.py. Each process has a GPU to itself, MPI
+Usage: mpirun -np RANKS python bench/distributed/dace_gpu_rival.py LIBRARIES CASE, as gpu_dace.py
+does. A CASE is NAME-RANKS-POINTS, of dace_distributed.py. Each process has a GPU to itself, MPI
 reaches only memory of the host (dace_mpi_staging.c). Seconds of a step are the difference of a long
 and a short run over the steps between them, medians. Values are compared with plain NumPy's, which
 the compiler for GPUs rounds otherwise.
@@ -23,7 +23,7 @@ RANKS = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
 _VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(RANKS)))).split(",")
 os.environ["CUDA_VISIBLE_DEVICES"] = _VISIBLE[RANK % len(_VISIBLE)]
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support/dace"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/python/support/dace"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np  # noqa: E402

@@ -2,7 +2,7 @@
 
     cpufree bench stencil --grid 96^2,640x480,1792x1536,64^3,128x112x96,208x192x160 --pes 1,2 \\
         --contenders cpufree --precision single,double --out small.jsonl
-    python bench/stencil_constants.py small.jsonl large.jsonl
+    python bench/machine/stencil_constants.py small.jsonl large.jsonl
 
 Prints the entries of a machine file. From the small grids: exchanges on chip, where the line
 through two grids on one GPU begins (the mean of both precisions), what an exchange between GPUs

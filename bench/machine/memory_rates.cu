@@ -1,9 +1,20 @@
-// The kernels of bench/memory_rates.cu, and what they are told.
-#pragma once
-
+// How fast the blocks of a persistent kernel read: streams, streams with gathers, loops over
+// vectors.
+//
+//   nvcc -O3 -arch=sm_90 -o memory_rates bench/machine/memory_rates.cu && ./memory_rates [GPU] >
+//   rates.jsonl
+//
+// One block on each multiprocessor, as solvers have them, and what a block does is fixed before it
+// begins: the slowest block ends a phase. Phases lie between barriers of the whole grid. Each line
+// of the output is one experiment, with the median of its phases. No data depend on a solver or a
+// matrix. bench/machine/memory_rates.py makes a record of the lines.
 #include <cooperative_groups.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
 
 namespace cg = cooperative_groups;
 
@@ -11,8 +22,7 @@ namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32, kSlots = 2, kSlotBytes = 2560;
 constexpr int kRing = kWarps * kSlots * kSlotBytes, kMostPhases = 32, kGathers = 8;
-constexpr int kOperand = 8192;  // values of an operand in shared memory
-constexpr int kRun = 3;         // neighbouring operands of a node with three unknowns
+constexpr int kRun = 3;  // neighbouring operands of a node with three unknowns
 
 // A gather of a warp reads `sectors` different sectors of 32 bytes, lanes of one sector side by
 // side, `apart` sectors from one to the next; the next gather but for `again` - 1 of them reads
@@ -24,11 +34,8 @@ struct Gathers {
 struct Args {
   const unsigned char* stream = nullptr;
   long long block_bytes = 0;  // of a block's stream in a phase; a multiple of kWarps * kSlotBytes
-  int warps = kWarps;         // of a block that stream: it has fewer slices of rows than warps
-  int kept = -1;              // of 256 copies, marked evict-last, the others evict-first; -1: none
   const double* operand = nullptr;
   Gathers gathers;
-  int rounds = 0;  // gathers of a warp in a phase, in groups of kGathers, where nothing streams
   double* vectors = nullptr;
   long long rows = 0, pitch = 0;
   int phases = 0;
@@ -47,24 +54,13 @@ __device__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-enum Hint : unsigned { kDrop, kNone, kKeep };
-
-__device__ void expect_copy(unsigned slot, const void* from, unsigned bytes, unsigned barrier,
-                            Hint hint) {
+__device__ void expect_copy(unsigned slot, const void* from, unsigned bytes, unsigned barrier) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
   asm volatile(
-      "{ .reg .pred drop, keep; .reg .b64 first, normal, last, policy;"
-      "setp.eq.u32 drop, %4, 0;"
-      "setp.eq.u32 keep, %4, 2;"
-      "createpolicy.fractional.L2::evict_first.b64 first, 1.0;"
-      "createpolicy.fractional.L2::evict_normal.b64 normal, 1.0;"
-      "createpolicy.fractional.L2::evict_last.b64 last, 1.0;"
-      "selp.b64 policy, first, normal, drop;"
-      "selp.b64 policy, last, policy, keep;"
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
-      " [%0], [%1], %2, [%3], policy; }" ::"r"(slot),
-      "l"(from), "r"(bytes), "r"(barrier), "r"(static_cast<unsigned>(hint))
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(slot),
+      "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
 
@@ -121,19 +117,15 @@ struct Ring {
 template <class F>
 __device__ double stream(const Args& a, Ring& ring, F&& each) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const long long copies = warp < a.warps ? a.block_bytes / (a.warps * kSlotBytes) : 0;
+  const long long copies = a.block_bytes / (kWarps * kSlotBytes);
   const unsigned char* const from =
       a.stream + blockIdx.x * a.block_bytes + static_cast<long long>(warp) * copies * kSlotBytes;
   const unsigned base = ring.count;
   double sum = 0;
   const auto start = [&](long long k) {
     const unsigned slot = (base + static_cast<unsigned>(k)) % kSlots;
-    const unsigned of_256 = static_cast<unsigned>(a.kept);
-    const Hint hint = a.kept < 0                                            ? kNone
-                      : (static_cast<unsigned>(k) * of_256 & 255U) < of_256 ? kKeep
-                                                                            : kDrop;
     expect_copy(ring.slots + slot * kSlotBytes, from + k * kSlotBytes, kSlotBytes,
-                ring.barriers + 8 * slot, hint);
+                ring.barriers + 8 * slot);
   };
   if (lane == 0)
     for (long long k = 0; k < kSlots && k < copies; ++k) start(k);
@@ -205,58 +197,6 @@ __global__ void __launch_bounds__(kThreads, 1) ring_and_gathers(const __grid_con
   });
 }
 
-// The same with operands in shared memory, behind the ring: `again` 1 reads values that lie
-// anywhere in it, more than 1 a run of neighbours for all lanes.
-__global__ void __launch_bounds__(kThreads, 1) ring_and_lookups(const __grid_constant__ Args a) {
-  auto* const operand = reinterpret_cast<double*>(fast + kRing + 1024);
-  for (int k = threadIdx.x; k < kOperand; k += kThreads) operand[k] = 0.0;
-  Ring ring = make_ring(fast);
-  unsigned state = (blockIdx.x * kThreads + threadIdx.x) * 2654435761U;
-  phases(a, [&](int) {
-    return stream(a, ring, [&] {
-      double found[kGathers];
-#pragma unroll
-      for (int k = 0; k < kGathers; ++k) {
-        if (a.gathers.again == 1 || k == 0) state = state * 1664525U + 1013904223U;
-        const unsigned spread = a.gathers.again == 1 ? state : __shfl_sync(~0U, state, 0);
-        const unsigned lane = a.gathers.again == 1 ? 0U : threadIdx.x % 32;
-        found[k] = operand[((spread >> 16U) + lane + k) % kOperand];
-      }
-      double sum = 0;
-#pragma unroll
-      for (int k = 0; k < kGathers; ++k) sum += found[k];
-      return sum;
-    });
-  });
-}
-
-__global__ void __launch_bounds__(kThreads, 1) gathers_alone(const __grid_constant__ Args a) {
-  phases(a, [&](int phase) {
-    Gatherer g = gatherer(a, phase);
-    double sum = 0;
-    for (int k = 0; k < a.rounds; k += kGathers) sum += g.some();
-    return sum;
-  });
-}
-
-// Loads of 16 bytes, eight at once, by a block that reads its part from one end to the other.
-__global__ void __launch_bounds__(kThreads, 1) load_stream(const __grid_constant__ Args a) {
-  const auto* const from = reinterpret_cast<const double2*>(a.stream + blockIdx.x * a.block_bytes);
-  const long long count = a.block_bytes / 16;
-  phases(a, [&](int) {
-    double sum = 0;
-    for (long long k = threadIdx.x; k < count; k += 8 * kThreads) {
-      double2 v[8];
-#pragma unroll
-      for (int u = 0; u < 8; ++u)
-        v[u] = k + u * kThreads < count ? __ldcg(from + k + u * kThreads) : double2{0, 0};
-#pragma unroll
-      for (int u = 0; u < 8; ++u) sum += v[u].x + v[u].y;
-    }
-    return sum;
-  });
-}
-
 // A loop of a solver: R vectors are read and the first W of them written, a row for each thread,
 // and a prefetch of the rows four rounds on.
 template <int R, int W>
@@ -284,4 +224,149 @@ __global__ void __launch_bounds__(kThreads, 1) vector_loop(const __grid_constant
   });
 }
 
+void check(cudaError_t found, const char* what) {
+  if (found == cudaSuccess) return;
+  std::fprintf(stderr, "memory_rates: %s: %s\n", what, cudaGetErrorString(found));
+  std::exit(1);
+}
+
+class Bench {
+ public:
+  explicit Bench(int gpu) {
+    check(cudaSetDevice(gpu), "cudaSetDevice");
+    check(cudaGetDeviceProperties(&gpu_, gpu), "cudaGetDeviceProperties");
+    blocks_ = gpu_.multiProcessorCount;
+    const std::size_t times = sizeof(unsigned long long) * kMostPhases * blocks_;
+    check(cudaMalloc(&a_.begin, times), "times");
+    check(cudaMalloc(&a_.end, times), "times");
+    check(cudaMalloc(&a_.sink, 8), "sink");
+    check(cudaMalloc(&bytes_, kMost), "2 GB of data");
+    check(cudaMemset(bytes_, 0, kMost), "2 GB of data");
+    std::printf(
+        "{\"kind\": \"header\", \"benchmark\": \"memory rates\", \"schema\": 1, \"gpu\": \"%s\", "
+        "\"multiprocessors\": %d, \"l2_bytes\": %d, \"threads\": %d, \"shared_bytes\": %d}\n",
+        gpu_.name, blocks_, gpu_.l2CacheSize, kThreads, kRing + 8 * kWarps * kSlots);
+  }
+
+  void streams() {
+    for (const int mb :
+         {4, 8, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 64, 80, 96, 128, 192, 512, 1600}) {
+      Args a = streaming(1e6 * mb);
+      const double bytes = static_cast<double>(a.block_bytes) * blocks_;
+      a.phases = mb > 200 ? 8 : kMostPhases;
+      run("ring", reinterpret_cast<const void*>(ring_stream), a, true, bytes, 0, 0);
+    }
+  }
+
+  void gathers() {
+    for (const double mb : {24.0, 1200.0})
+      for (const Gathers g : shapes(12000000U / 32)) {  // a vector of 12 MB: it is in the cache
+        Args a = streaming(1e6 * mb);
+        a.operand = reinterpret_cast<const double*>(bytes_ + kMost - 16000000);
+        a.gathers = g;
+        a.phases = mb > 200 ? 8 : kMostPhases;
+        const double bytes = static_cast<double>(a.block_bytes) * blocks_;
+        const double entries = bytes / kSlotBytes * kGathers * 32;
+        run("ring and gathers", reinterpret_cast<const void*>(ring_and_gathers), a, true, bytes,
+            entries / 32 / g.again * g.sectors, entries);
+      }
+  }
+
+  void vectors() {
+    for (const long long rows : {100000LL, 400000LL, 1400000LL, 4000000LL}) {
+      vector<2, 0>(rows);
+      vector<2, 1>(rows);
+      vector<4, 2>(rows);
+      vector<8, 7>(rows);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMost = 2000000000;
+
+  static std::vector<Gathers> shapes(unsigned window) {
+    std::vector<Gathers> all;
+    for (const unsigned again : {1U, static_cast<unsigned>(kRun), 12U})
+      for (const unsigned sectors : {8U, 11U, 16U, 32U})
+        for (const unsigned apart : {1U, 5U}) all.push_back({sectors, apart, window, again});
+    return all;
+  }
+
+  Args streaming(double bytes) const {
+    Args a = a_;
+    const double unit = static_cast<double>(kWarps) * kSlotBytes;
+    a.block_bytes = static_cast<long long>(std::max(1.0, bytes / blocks_ / unit + 0.5)) *
+                    static_cast<long long>(unit);
+    a.stream = bytes_;
+    return a;
+  }
+
+  template <int R, int W>
+  void vector(long long rows) {
+    Args a = a_;
+    a.vectors = reinterpret_cast<double*>(bytes_);
+    a.rows = rows;
+    a.pitch = (rows + 511) / 512 * 512;
+    a.phases = 16;
+    char name[32];
+    std::snprintf(name, sizeof name, "vectors %d read %d written", R, W);
+    run(name, reinterpret_cast<const void*>(vector_loop<R, W>), a, false, 8.0 * rows * (R + W), 0,
+        rows);
+  }
+
+  // `ring`: a ring, and shared memory for the rest but 28 KB; else as much L1 cache as there can
+  // be.
+  void run(const char* name, const void* kernel, Args a, bool ring, double bytes, double sectors,
+           double entries) {
+    const int fast_bytes = ring ? std::max(kRing + 8 * kWarps * kSlots, 185 * 1024) : 0;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, fast_bytes),
+          "shared memory");
+    void* args[] = {&a};
+    check(cudaLaunchCooperativeKernel(kernel, dim3(blocks_), dim3(kThreads), args, fast_bytes,
+                                      nullptr),
+          name);
+    check(cudaDeviceSynchronize(), name);
+    const std::size_t count = static_cast<std::size_t>(a.phases) * blocks_;
+    std::vector<unsigned long long> begin(count), end(count);
+    check(cudaMemcpy(begin.data(), a.begin, 8 * count, cudaMemcpyDeviceToHost), "times");
+    check(cudaMemcpy(end.data(), a.end, 8 * count, cudaMemcpyDeviceToHost), "times");
+    report(name, a, begin, end, bytes, sectors, entries);
+  }
+
+  void report(const char* name, const Args& a, const std::vector<unsigned long long>& begin,
+              const std::vector<unsigned long long>& end, double bytes, double sectors,
+              double entries) const {
+    std::vector<double> whole;
+    for (int phase = 1; phase < a.phases; ++phase) {  // the first one warms the caches
+      const auto* const b = begin.data() + static_cast<std::size_t>(phase) * blocks_;
+      const auto* const e = end.data() + static_cast<std::size_t>(phase) * blocks_;
+      whole.push_back(static_cast<double>(*std::max_element(e, e + blocks_) -
+                                          *std::min_element(b, b + blocks_)));
+    }
+    std::printf(
+        "{\"kind\": \"rate\", \"what\": \"%s\", \"bytes\": %.0f, \"sectors\": %.0f, "
+        "\"entries\": %.0f, \"rows\": %lld, \"phase_ns\": %.0f}\n",
+        name, bytes, sectors, entries, a.rows, median(whole));
+    std::fflush(stdout);
+  }
+
+  static double median(std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  }
+
+  cudaDeviceProp gpu_{};
+  int blocks_ = 0;
+  Args a_;
+  unsigned char* bytes_ = nullptr;
+};
+
 }  // namespace
+
+int main(int argc, char** argv) {
+  Bench bench(argc > 1 ? std::atoi(argv[1]) : 0);
+  bench.streams();
+  bench.gathers();
+  bench.vectors();
+  return 0;
+}
