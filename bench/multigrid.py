@@ -23,7 +23,7 @@ from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.generate import generate, parse_spec, suite, with_coordinates
 from cpufree.matrix.load import as_csr
-from cpufree.solvers.near_nullspace import ModesGiven
+from cpufree.multigrid.near_nullspace import ModesGiven
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 import petsc_multigrid

@@ -46,7 +46,6 @@ EXCEPTIONS = {
     "tests/cpp/support",
     "tests/python/bench",
     "tests/python/compiler",
-    "tests/python/solvers",
 }
 # Foundations and solvers: what a reader of solvers meets.
 FOUNDATIONS = "base bindings/core device distributed engines formats gpu launch plugins problem "

@@ -147,8 +147,9 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "engines": {"matrix", "partition", "distributed", "machine", "engines.nvshmem"},
     # Where NVSHMEM's library lies.
     "engines.nvshmem": {"distributed", "engines"},
+    "multigrid": {"matrix", "partition", "engines", "machine"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem", "trace"},
+    | {"engines.nvshmem", "multigrid", "trace"},
     "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model", "trace"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},
@@ -167,7 +168,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines": set(),
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
-    "amg": {"solvers"},
+    "amg": {"multigrid"},
     "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
     | {"stencil", "compiler", "trace", "triggered"},
 }

@@ -173,10 +173,8 @@ class SolveWork:
 
     def _set_up(self, problem: Problem, notes: Console) -> Solver:
         """Return the solver of a system."""
-        from cpufree.solvers.forecast import (  # heavy imports, apart from the set-up
-            ExpectedCall,
-            Workload,
-        )
+        from cpufree.engines.expected import Workload  # heavy imports, apart from the set-up
+        from cpufree.solvers.forecast import ExpectedCall
         from cpufree.solvers.solver import Solver
 
         self.laps.lap("imports")

@@ -51,6 +51,16 @@ _MOST = 1000  # iterations on a part: beyond them a set-up costs nothing beside 
 
 
 @dataclass(frozen=True)
+class Workload:
+    """What a matrix is set up for."""
+
+    solves: int = 1
+    """That are expected with it."""
+    rtol: float = USUAL_RTOL
+    maxiter: int | None = None
+
+
+@dataclass(frozen=True)
 class Expected:
     """Iterations that are expected of a matrix once it is set up."""
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from cpufree import options as schema
 from cpufree.engines import choices
+from cpufree.engines.expected import Workload
 from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.solvers.amg_gain import MultigridGain
-from cpufree.solvers.forecast import Workload
-from cpufree.solvers.given_levels import Levels
-from cpufree.solvers.near_nullspace import Modes, ModesGiven
+from cpufree.multigrid.gain import MultigridGain
+from cpufree.multigrid.given_levels import Levels
+from cpufree.multigrid.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
 ON_HOST = ("fsai",)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpufree import options
 from cpufree.engines import choices
-from cpufree.engines.expected import USUAL_RTOL, by_parts, by_past
+from cpufree.engines.expected import Workload, by_parts, by_past
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.placement import Placement
@@ -19,20 +19,10 @@ from cpufree.solvers.columns import shape_of
 
 
 @dataclass(frozen=True)
-class Workload:
-    """What a matrix is set up for."""
-
-    solves: int = 1
-    """That are expected with it."""
-    rtol: float = USUAL_RTOL
-    maxiter: int | None = None
-
-
-@dataclass(frozen=True)
 class ExpectedCall:
     """What a caller knows who makes a Solver for one call."""
 
-    workload: Workload = Workload()
+    workload: Workload = field(default_factory=Workload)
     right: Any = None
     """The right-hand side, for the type of the solve and the GPU; None: not known."""
     method: str = "auto"

@@ -19,11 +19,12 @@ from cpufree.extension import load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.multigrid.gain import TRIAL
+from cpufree.multigrid.near_nullspace import Modes
 from cpufree.partition.cache import PartitionCache
 from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.amg_gain import TRIAL
 from cpufree.solvers.factors import (
     factor_facts,
     factor_warnings,
@@ -32,7 +33,6 @@ from cpufree.solvers.factors import (
     set_up_of,
     without_multigrid,
 )
-from cpufree.solvers.near_nullspace import Modes
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 

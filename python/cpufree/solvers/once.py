@@ -18,11 +18,11 @@ from cpufree.calls import public
 from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
 from cpufree.matrix.problem import MatrixLike
+from cpufree.multigrid.given_levels import Levels
+from cpufree.multigrid.near_nullspace import ModesLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.factors import within_call
 from cpufree.solvers.forecast import ExpectedCall, workload_of
-from cpufree.solvers.given_levels import Levels
-from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.solver import Solver

@@ -23,11 +23,11 @@ from cpufree.matrix.io.vectors import VECTOR_SUFFIXES, given_vector
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, check_shape
 from cpufree.matrix.validate import check_spd_input
+from cpufree.multigrid.given_levels import Levels
+from cpufree.multigrid.near_nullspace import ModesLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.answer_check import check_answer
 from cpufree.solvers.columns import shape_of
-from cpufree.solvers.given_levels import Levels
-from cpufree.solvers.near_nullspace import ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason

@@ -26,18 +26,19 @@ from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
+from cpufree.engines.expected import Workload
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.matrix.problem import MatrixLike
+from cpufree.multigrid.given_levels import Levels
+from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice
-from cpufree.solvers.forecast import ExpectedCall, Workload
-from cpufree.solvers.given_levels import Levels
+from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
-from cpufree.solvers.near_nullspace import ModesGiven, ModesLike
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions

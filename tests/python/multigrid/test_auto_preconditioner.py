@@ -12,13 +12,13 @@ from ranks_here import launched
 
 import cpufree
 from cpufree import Solver, VectorError
+from cpufree.engines.expected import Workload
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Placement
 from cpufree.generate import generate
 from cpufree.matrix.load import as_csr
+from cpufree.multigrid.gain import MOST_POSITIVE, Cost, MultigridGain, needed, positive_part
 from cpufree.solvers import factors
-from cpufree.solvers.amg_gain import MOST_POSITIVE, Cost, MultigridGain, needed, positive_part
-from cpufree.solvers.forecast import Workload
 
 LARGE = generate("poisson2d", nx=300, ny=300)
 B = np.random.default_rng(2).standard_normal(LARGE.shape[0])

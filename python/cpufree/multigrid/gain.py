@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.engines.expected import Expected, by_parts
+from cpufree.engines.expected import Expected, Workload, by_parts
 from cpufree.engines.placement import Placement
 from cpufree.machine import Machine, of_gpu
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.solvers.forecast import Workload
 from cpufree.text import counted, number
 
 Doubles = npt.NDArray[np.float64]

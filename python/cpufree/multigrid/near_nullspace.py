@@ -20,8 +20,8 @@ from cpufree.engines import choices
 from cpufree.errors import FileFormatError, VectorError
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.multigrid.given_levels import Levels
 from cpufree.partition.compressed_graph import compress_graph
-from cpufree.solvers.given_levels import Levels
 
 ModesLike: TypeAlias = str | os.PathLike[str] | npt.ArrayLike | None
 """What users give: an array, the path of a .npy file or of a text file of numbers, or None."""
