@@ -22,17 +22,13 @@ from cpufree.distributed.ends import spell, write
 from cpufree.distributed.facts import INTERRUPTED
 from cpufree.distributed.guard import Guard, guarding
 from cpufree.distributed.output import Output, make_room
-from cpufree.distributed.processes import Process, is_stopped, say
+from cpufree.distributed.processes import Process, say
 from cpufree.env import for_rank
 from cpufree.errors import EngineError
 
 # Seconds for the others to end by themselves once one has failed: they know why, and say so.
 GRACE = 8.0
-# Seconds that some ranks may be stopped (SIGSTOP) while others are not, which wait for them; more
-# than ranks that have joined a team have, for these know more.
-STOPPED_LIMIT = 18.0
 _NAP = 0.02
-_LONGEST_NAP = 1.0  # that counts: the launcher itself may be stopped with its ranks
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl
 _REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
@@ -49,7 +45,7 @@ def launch(command: Sequence[str], ranks: int, label: bool = False) -> int:
     on to them. A second one ends them. Nothing outlives the launcher, however it ends.
 
     Raises:
-        EngineError: a rank cannot be started, or was stopped for too long.
+        EngineError: a rank cannot be started.
     """
     with (
         _signals() as got,
@@ -157,28 +153,22 @@ class _Watch:
         self._meeting = meeting
         self._ends: dict[int, str] = {}
         self._end = float("inf")  # when those that still run are ended
-        self._looked, self._paused = time.monotonic(), 0.0
         self._passed_on = False
 
     def until_the_end(self) -> None:
         """Return once all have ended, or are to be ended."""
         while True:
             codes = [process.poll() for process in self._processes]
-            running = [rank for rank, code in enumerate(codes) if code is None]
-            if not running:
+            if None not in codes:
                 return
             self._tell_of_ends(codes)
             if self._is_asked_to_end():
                 return
-            stopped = [rank for rank in running if is_stopped(self._processes[rank])]
-            if any(codes):  # who is stopped ends in no time, however long that is
-                now = time.monotonic()
-                self._end = min(self._end, now + GRACE) if len(stopped) < len(running) else now
+            if any(codes):
+                self._end = min(self._end, time.monotonic() + GRACE)
             if time.monotonic() >= self._end:
-                if len(stopped) < len(running):
-                    _tell_end(codes)
+                _tell_end(codes)
                 return
-            self._count_pause(stopped, len(codes))
             time.sleep(_NAP)
 
     def _tell_of_ends(self, codes: Sequence[int | None]) -> None:
@@ -198,19 +188,6 @@ class _Watch:
                 for process in self._processes:
                     process.send_signal(signal.SIGINT)
         return False
-
-    def _count_pause(self, stopped: Sequence[int], ranks: int) -> None:
-        """Raise EngineError where some ranks have been stopped for long while others have not."""
-        now = time.monotonic()
-        some = 0 < len(stopped) < ranks
-        self._paused = self._paused + min(now - self._looked, _LONGEST_NAP) if some else 0.0
-        self._looked = now
-        if self._paused > STOPPED_LIMIT:
-            raise EngineError(
-                f"rank {stopped[0]} (process {self._processes[stopped[0]].pid}) has been stopped "
-                f"for {STOPPED_LIMIT:g} s, by SIGSTOP or the like, while others wait for it: all "
-                "are ended"
-            )
 
 
 def _tell_end(codes: Sequence[int | None]) -> None:

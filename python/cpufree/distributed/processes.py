@@ -23,15 +23,6 @@ def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def is_stopped(process: Process) -> bool:
-    """Return whether a process that we have started is stopped, until SIGCONT."""
-    try:
-        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, process.pid, how) is not None
-    except OSError:
-        return False
-
-
 def end(processes: Sequence[Process]) -> None:
     """End those that still run, and what those have started."""
     running = [process for process in processes if process.poll() is None]
@@ -49,7 +40,8 @@ def _end_all(processes: Sequence[Process], others: Sequence[int]) -> None:
     """Ask them to end, and force those that have not; `others` by their handles."""
     for process in processes:
         if process.poll() is None:
-            (process.kill if is_stopped(process) else process.terminate)()
+            process.terminate()
+            process.send_signal(signal.SIGCONT)  # one that is stopped hears it, too
     _signal(others, signal.SIGTERM)
     _wait(processes, _KILL_SECONDS)
     for process in processes:
