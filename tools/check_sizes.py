@@ -29,14 +29,6 @@ EXCEPTIONS = {
     "tests/cpp/solvers/test_gpu_layout_fibers.cpp",
     "tests/cpp/solvers/test_share_layout.cpp",
     "tests/cpp/solvers/test_solvers.cpp",
-    "tests/python/bench/test_bench_cg.py",
-    "tests/python/bench/test_bench_report.py",
-    "tests/python/cli/test_cli.py",
-    "tests/python/docs/test_tools.py",
-    "tests/python/matrix/test_io.py",
-    "tests/python/matrix/test_io_matrix_market.py",
-    "tests/python/partition/test_partition.py",
-    "tests/python/support/ranks/rank_program.py",
     # Folders.
     "cpufree/formats",
     "cpufree/problem",
@@ -44,8 +36,6 @@ EXCEPTIONS = {
     "python/cpufree/cli",
     "python/cpufree/solvers",
     "tests/cpp/support",
-    "tests/python/bench",
-    "tests/python/compiler",
 }
 # Foundations and solvers: what a reader of solvers meets.
 FOUNDATIONS = "base bindings/core device distributed engines formats gpu launch plugins problem "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranks_here import PROGRAM, Ended, cli, finish, launched, start
+from ranks_here import ROWS_PROGRAM, Ended, cli, finish, launched, start
 
 import cpufree
 from cpufree.generate import from_spec
@@ -18,7 +18,7 @@ SMALL = "gen:poisson2d?nx=40,ny=40"
 
 def program(place: str, ranks: int, *words: str) -> list[Ended]:
     """Run the program of the tests as so many ranks."""
-    command = [str(PROGRAM), *words]
+    command = [str(ROWS_PROGRAM), *words]
     return finish([start(command, rank, ranks, place) for rank in range(ranks)])
 
 

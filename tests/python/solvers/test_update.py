@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from fake_core import FakeCore
 from fake_gpu_arrays import CupyArray, install, nothing_downloaded
-from ranks_here import all_say, team
+from ranks_here import ROWS_PROGRAM, all_say, team
 
 import cpufree
 from cpufree import Solver
@@ -386,5 +386,5 @@ def test_ranks_with_different_new_values_are_told(place: str) -> None:
 
 
 def test_a_solver_of_own_rows_takes_no_new_values(place: str) -> None:
-    ended = team("update_own_rows", place, 2)
+    ended = team("update_own_rows", place, 2, ROWS_PROGRAM)
     assert all("own rows, make a new Solver" in end.out for end in ended), ended

@@ -16,6 +16,7 @@ from cpufree.distributed import Team, launch
 
 SMALL = "gen:poisson2d?nx=40,ny=40"
 PROGRAM = Path(__file__).with_name("rank_program.py")
+ROWS_PROGRAM = Path(__file__).with_name("rank_rows_program.py")
 # Seconds until a test takes what it waits for to hang. It measures nothing: what is to come comes
 # as soon as the machine allows, and what would come in its place never does.
 PATIENCE = 120.0
