@@ -32,7 +32,6 @@ EXCEPTIONS = {
     # Folders.
     "cpufree/formats",
     "cpufree/problem",
-    "python/cpufree/bench/core",
     "python/cpufree/cli",
     "python/cpufree/solvers",
     "tests/cpp/support",

@@ -32,8 +32,6 @@ RECORDS = (
     *("cg-1x-2026-11-25", "cg-1x-rest-2026-11-25", "cg-2x-2026-11-25"),
     *("cg-1x-2026-11-24", "cg-2x-sorted-2026-11-23", "cg-4x-2026-11-26", "cg-8x-2026-11-22"),
 )
-FITTED = "NVIDIA H100"
-"""On whose records waits for slow blocks were fitted; those of others are held out."""
 MOST = 130_000_000
 
 

@@ -184,11 +184,6 @@ def kernel_cache(environ: Mapping[str, str] | None = None) -> KernelCache:
     return KernelCache(True, str(folder / "cpufree" / "kernels"))
 
 
-def with_kernel_cache(folder: str) -> dict[str, str]:
-    """Return the environment of this process, with another folder for compiled GPU kernels."""
-    return {**os.environ, "CPUFREE_KERNEL_CACHE": folder}
-
-
 def for_rank(rank: int, ranks: int, rendezvous: str, job: str, secret: str) -> dict[str, str]:
     """Return the environment for a process that `cpufree run` starts on this machine."""
     mine = {

@@ -110,8 +110,6 @@ class TriggerNic {
     }
   }
 
-  // Rings whose blocks may still trigger.
-  CPUFREE_KERNEL_FN int open_rings() const { return open_; }
   // A wait for room in the queue of a PE was given up.
   CPUFREE_KERNEL_FN bool gave_up() const { return gave_up_; }
 

@@ -144,7 +144,6 @@ class TriggerTable {
   // For reports: entries in use are among the first `size`.
   CPUFREE_FN int size() const { return high_; }
   CPUFREE_FN const TriggerEntry& at(int k) const { return *place(k); }
-  CPUFREE_FN std::uint32_t epochs_over(std::uint32_t operation) const { return over_[operation]; }
   CPUFREE_FN int fault_count() const { return faults_; }
   CPUFREE_FN const TriggerFault& fault(int k) const { return fault_[k]; }
   CPUFREE_FN std::uint64_t faults_dropped() const { return dropped_; }

@@ -29,10 +29,7 @@ GpuPes::GpuPes(const std::vector<int>& devices, int blocks)
       blocks_(blocks),
       locks_(devices),
       records_(devices.size() * static_cast<std::size_t>(blocks)) {
-  for (const int device : devices_) {
-    streams_.emplace_back(device);
-    second_.emplace_back(device, true);
-  }
+  for (const int device : devices_) streams_.emplace_back(device);
 }
 
 GpuPes::~GpuPes() { stop(); }
@@ -166,7 +163,6 @@ std::string GpuPes::describe_waits() const {
 void GpuPes::stop() const noexcept {
   *const_cast<volatile unsigned*>(words_.data() + kLeaveWord) = 1;
   for (const gpu::Stream& stream : streams_) stream.settle();
-  for (const gpu::Stream& stream : second_) stream.settle();
   *const_cast<volatile unsigned*>(words_.data() + kLeaveWord) = 0;
 }
 

@@ -32,8 +32,6 @@ class GpuPes {
   std::byte* heap(int pe) const { return bases_[static_cast<std::size_t>(pe)]; }
   std::byte* const* heaps() const { return bases_.data(); }
   const gpu::Stream& stream(int pe) const { return streams_[static_cast<std::size_t>(pe)]; }
-  // For what a host does beside a kernel.
-  const gpu::Stream& second_stream(int pe) const { return second_[static_cast<std::size_t>(pe)]; }
   // The same number for each device.
   int multiprocessors() const { return streams_.front().multiprocessors(); }
 
@@ -75,7 +73,7 @@ class GpuPes {
   gpu_p2p::DeviceLocks locks_;
   std::vector<gpu::DeviceArray<std::byte>> heaps_;
   std::vector<std::byte*> bases_;
-  std::vector<gpu::Stream> streams_, second_;
+  std::vector<gpu::Stream> streams_;
   Symmetric<Flag> leave_;
   gpu::MappedArray<unsigned> words_{64};
   gpu::MappedArray<WaitRecord> records_;

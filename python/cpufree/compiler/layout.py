@@ -275,7 +275,6 @@ class GridLayout(Layout):
         self.stop = self._reserve(_FLAG)
         self.queues = self._reserve(self.MOST_QUEUES * _FLAG)
         self.packets = self._reserve(4 * pes * self._MOST_BLOCKS * 16)
-        self.first_field = self.size
         for f in self.program.fields:
             self.offsets[f.name] = self._reserve(self.bytes_of(f))
 

@@ -25,7 +25,6 @@ from cpufree.partition.part_vector import PartitionLike, as_part_vector, require
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 METHODS = ("auto", "metis", "contiguous")
 # METIS can do no more than guess where parts are this small.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.bench.core.extension import load_baselines
+from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.core.problem_folder import read_arrays
 from cpufree.errors import InvalidInputError, UnsupportedError
 

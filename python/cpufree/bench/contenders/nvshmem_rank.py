@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from cpufree.bench.contenders.baseline_contender import BaselineContender
-from cpufree.bench.core.extension import load_baselines
+from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.core.problem_folder import read_arrays
 from cpufree.bench.core.protocol import Contender, refusal, serve, take_stdout
 from cpufree.distributed.launch import end_with

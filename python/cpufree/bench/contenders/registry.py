@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cpufree.bench.contenders import nvshmem
+from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
-from cpufree.bench.core.extension import load_baselines
 from cpufree.bench.core.machine import source_root
 from cpufree.bench.core.protocol import Contender
 from cpufree.bench.core.work import METHODS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cpufree.bench.contenders import nvshmem
+from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
-from cpufree.bench.core.extension import load_baselines
 from cpufree.bench.core.protocol import Contender
 from cpufree.bench.stencil.plan import METHOD
 from cpufree.errors import InvalidInputError, UnsupportedError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.bench.core.extension import load_baselines
+from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.stencil.problem import checksum, read_folder
 from cpufree.engines import choices
 from cpufree.errors import InvalidInputError, UnsupportedError
