@@ -4,7 +4,7 @@ On CPUs the suite amg12-small, at most 300 000 rows, on GPUs amg12; a random rig
 Rivals: PyAMG's smoothed aggregation, with the same near-null space, the better of two settings of
 strength; PETSc's GAMG and hypre, on one core, with the same coordinates; on a GPU AmgX, from arrays
 of the host. What is not installed fails with that reason.
-"amg updated" has levels of the same pattern already, and computes their numbers anew.
+"amg updated" has levels of the same pattern already, and recomputes their numbers.
 """
 
 import sys

@@ -69,7 +69,7 @@ def run_alone(make: Callable[[], Callable[[], float]], steps: int) -> Call:
 
 
 Answer = Callable[[int], list[Any]]
-"""Does so many steps from the beginning; returns the arrays that have the answer."""
+"""Does N steps from the beginning; returns the arrays that have the answer."""
 
 
 def on_gpus(

@@ -29,7 +29,7 @@ solution = np.ones(A.shape[0])
 result = cpufree.solve(A, A @ solution, rtol=1e-10)
 
 # %% [markdown]
-# A solve always says why it ended. `relative_residual` is ‖b - A x‖ / ‖b‖, computed anew from x.
+# A solve always says why it ended. `relative_residual` is ‖b - A x‖ / ‖b‖, recomputed from x.
 
 # %%
 print(result)

@@ -3,7 +3,7 @@
 #
 # Heat in a plate whose conductivity changes with time: (I + dt k(t) L) u_new = u in every step
 # (implicit Euler). The entries of the matrix change, their places do not. `update` writes the new
-# values into the system that is laid out already: no partition and no layout anew.
+# values into the system that is laid out already: no new partition, no new layout.
 
 # %%
 import tempfile

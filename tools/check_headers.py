@@ -57,7 +57,7 @@ def main() -> int:
     """Compile all headers; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--commits", type=int, help="only what so many commits have changed")
+    parser.add_argument("--commits", type=int, help="only what the last N commits have changed")
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     given = parser.parse_args()
     root = given.root.resolve()

@@ -82,7 +82,7 @@ class Rank:
         stream.synchronize()
 
     def seconds(self, steps: int) -> float:
-        """Return the seconds of so many steps."""
+        """Return the seconds of N steps."""
         a, b = self.arrays
         self.comm.Barrier()
         begin = time.perf_counter()

@@ -45,7 +45,7 @@ from cpufree.laps import Laps
 WAIT = 10.0
 MPI_LIMIT = 60.0  # seconds of a program of MPI
 MPI = ("mpirun", "--oversubscribe", "--mca", "btl", "self,vader", "--mca", "pml", "ob1")
-# With which argument of steps a program does so many: theirs count from 1.
+# Seconds of a run of N steps; programs of DaCe count steps from 1.
 Seconds = Callable[[int], float]
 
 
@@ -182,7 +182,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         return Slope(ranks_seconds(make, program, given))
 
     def discrete(way: str) -> Call:
-        made: dict[int, Runner] = {}  # graphs are of so many steps
+        made: dict[int, Runner] = {}  # graphs are of N steps
 
         def runner(scalars: dict[str, int]) -> Runner:
             steps = scalars["TSTEPS"]

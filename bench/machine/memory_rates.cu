@@ -96,7 +96,7 @@ struct Gatherer {
     if (at >= g.window) at -= g.window;
     return __ldg(x + 4ULL * at + ((lane + step) & 3U));
   }
-  // So many independent loads, then their sum, as a chunk of a slice is multiplied.
+  // N independent loads, then their sum, as a chunk of a slice is multiplied.
   __device__ double some() {
     double found[kGathers];
 #pragma unroll

@@ -20,7 +20,7 @@ class LapTimer {
     laps_.emplace_back(name, std::chrono::duration<double>(now - last_).count());
     last_ = now;
   }
-  // The same, where what is named last took so many seconds of it, up to now or a little before.
+  // The same, where what is named last took N seconds of it, up to now or a little before.
   void lap(const char* name, const char* within, double seconds) {
     lap(name);
     laps_.back().second = std::max(0.0, laps_.back().second - seconds);

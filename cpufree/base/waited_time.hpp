@@ -1,4 +1,4 @@
-// For how long somebody has waited.
+// How long a thread has waited.
 #pragma once
 
 #include <chrono>

@@ -26,8 +26,8 @@ class WorkAhead {
   WorkAhead& operator=(const WorkAhead&) = delete;
   ~WorkAhead() { finish({}); }
 
-  // Begins `work`, which must not throw, in a thread of its own. False: there is none to be had, or
-  // the process is about to end, or is a fork, in which locks may be held forever; nothing has
+  // Begins `work`, which must not throw, in a thread of its own. False: no thread can be started,
+  // or the process is about to end, or is a fork, in which locks may be held forever; nothing has
   // been done.
   bool begin(std::function<void()> work) {
     if (ending() || getpid() != process_) return false;

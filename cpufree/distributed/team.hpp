@@ -28,7 +28,7 @@ class Team {
   virtual int size() const = 0;
   // What all members give, by rank. `what` names the call, for messages.
   virtual std::vector<Bytes> all_gather(const char* what, std::span<const std::byte> mine) = 0;
-  // The same, where all members come at about the same time: where one has not come so many seconds
+  // The same, where all members come at about the same time: where one has not come N seconds
   // after the first, it is taken for lost, and the call throws in the others.
   virtual std::vector<Bytes> all_gather_within(const char* what, std::span<const std::byte> mine,
                                                double seconds) {

@@ -67,7 +67,7 @@ struct AccurateSum<double> {
     add_exactly(high, low, other.high, other.low);
     return *this;
   }
-  // b - the sum. Numbers near the end of their range leave no error to be had.
+  // b - the sum. Near the end of the range of numbers the error cannot be computed.
   CPUFREE_KERNEL_FN double below(double b) const {
     return low - low == 0.0 ? (b - high) - low : b - high;
   }

@@ -18,7 +18,7 @@ inline constexpr int kPortionBytes = 2560;  // of the chunks that travel togethe
 inline constexpr int kWindowBits = 14;      // of a column's distance from its window
 inline constexpr int kWindows = 4;
 
-// How many chunks of so many bytes travel together.
+// How many chunks of N bytes travel together.
 constexpr int chunks_of_portion(int chunk_bytes) {
   return kPortionBytes < 2 * chunk_bytes ? 1 : kPortionBytes / chunk_bytes;
 }
@@ -184,7 +184,7 @@ struct CodedEntries {
   }
 };
 
-// Runs, one behind the other, a chunk being so many of them: the codes of the first columns, then
+// Runs, one behind the other, a chunk being N of them: the codes of the first columns, then
 // the first two values of each, then the third ones.
 template <class T, class Columns, class Values>
 struct RunEntries {

@@ -45,7 +45,7 @@ struct RingShape {
   std::int32_t slot_bytes = 0;  // a multiple of kSliceUnit; a slice's head comes last
   std::int32_t warps = 0;       // that have a ring
   bool passing = false;         // what is copied is not worth keeping in a cache, but for
-  std::int32_t kept = 0;        // so many of 256 copies, which are to stay there
+  std::int32_t kept = 0;        // how many of 256 copies are to stay there
 
   // What is said of a warp's copy of this number. Kept ones are spread evenly, so that cache and
   // memory deliver side by side.
@@ -89,7 +89,7 @@ concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, cons
   // One lane: a barrier for one copy, or several, at a time; what is copied next, all of it.
   port.bulk_barrier(barrier);
   port.bulk_announce(barrier, std::uint32_t{});
-  // One lane: starts a copy of so many bytes, as all addresses a multiple of 16.
+  // One lane: starts a copy of N bytes, as all addresses a multiple of 16.
   port.bulk_copy(to, from, std::uint32_t{}, barrier, CacheHint::none);
   // After barriers were made, by who made them.
   port.bulk_ready();

@@ -82,7 +82,7 @@ std::array<RowSize, W> row_sizes(const SlicedRows<T, W>& slices, std::size_t s, 
   return sizes;
 }
 
-// Makes room for the slices of rows with so many entries: what is not written then takes no memory,
+// Makes room for the slices of rows with N entries: what is not written then takes no memory,
 // and growing would write all of them again.
 template <class T, int W>
 void reserve_slices(std::int64_t entries, SlicedRows<T, W>& out);

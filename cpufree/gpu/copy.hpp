@@ -13,7 +13,7 @@ inline void copy(void* to, const void* from, std::size_t bytes, gpuStream_t stre
                  const char* of = "") {
   check_call(gpuMemcpyAsync(to, from, bytes, gpuMemcpyDefault, stream), "MemcpyAsync", of);
 }
-// Rows of so many bytes, of which each side has its own distance from one to the next.
+// Rows of N bytes, of which each side has its own distance from one to the next.
 inline void copy_rows(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                       std::size_t width, std::size_t rows, gpuStream_t stream) {
   check_call(

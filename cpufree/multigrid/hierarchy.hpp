@@ -14,7 +14,7 @@ struct Options {
   std::int32_t coarsest = 500;  // rows that are few enough for a dense inverse
   double least_ratio = 1.3;     // rows with strong couplings over aggregates, or there are none
   double most_complexity = 2.5;  // nonzeros of all levels over those of A
-  // Of several PEs each has all of a level with at most so many rows. Aggregates there cross PEs.
+  // Of several PEs each has all of a level with at most this many rows. Aggregates there cross PEs.
   std::int32_t gathered = 0;
 };
 

@@ -80,7 +80,7 @@ double sum_over_rows(std::int32_t rows, F&& f) {
 }
 
 // Makes a matrix of rows that append(mine, row, col, val) appends to two vectors, in order; `each`:
-// numbers for an entry. Each of so many threads makes what it works with once, mine = make().
+// numbers for an entry. Each of N threads makes what it works with once, mine = make().
 template <class Make, class F>
 SparseMatrix matrix_of_rows(std::int32_t rows, std::int32_t columns, int threads, Make&& make,
                             F&& append, std::int64_t each = 1);

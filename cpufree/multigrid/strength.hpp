@@ -67,7 +67,7 @@ struct LanczosSums {
 
   // Whether there is a vector for this step.
   bool goes_on(std::int32_t rows, std::size_t step) const;
-  // The largest eigenvalue of a matrix with so many rows, from below.
+  // The largest eigenvalue of a matrix with N rows, from below.
   double largest(std::int32_t rows) const;
 };
 

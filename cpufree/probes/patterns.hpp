@@ -11,8 +11,8 @@
 //
 // Visibility (read after write). A message's values are stored by the threads of a block; a block
 // barrier, `publish` and the flag's store by one thread follow. Who sees the flag reach the epoch
-// acquires after it, and a block barrier follows before anybody reads. What is prepared is visible
-// by the second barrier.
+// acquires after it, and a block barrier follows before any thread reads. What is prepared is
+// visible by the second barrier.
 //
 // Reuse (write after read). Each message of a round has a place of its own, written once in it.
 // It is written again in a later round, after a barrier that its reader has come to after reading

@@ -5,7 +5,7 @@
 //
 // Visibility (read after write). Values are stored by threads of the sender's block; a block
 // barrier, `publish` and the flag's store by one thread follow. Who sees the flag reach the epoch
-// acquires after it, and a block barrier follows before anybody reads. Packets carry their epoch
+// acquires after it, and a block barrier follows before any thread reads. Packets carry their epoch
 // and are ordered with nothing else; each is read where it was seen.
 //
 // Reuse (write after read). A place is written again in a later exchange only. Between both, the

@@ -47,7 +47,7 @@ std::vector<RowRange> split_by(F&& padded, RowRange rows, int parts) {
   return ranges;
 }
 
-// How many parts of rows with so many nonzeros are worth threads.
+// How many parts of rows with N nonzeros are worth threads.
 inline int parts_for_threads(std::int64_t entries) {
   constexpr std::int64_t kGrain = 200'000;  // nonzeros that are worth a thread
   return static_cast<int>(

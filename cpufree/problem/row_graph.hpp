@@ -29,7 +29,7 @@ struct RowGraph {
   std::int32_t nodes() const { return static_cast<std::int32_t>(weight.size()); }
 };
 
-// The graph for a cut into so many parts. Rows that follow one another and read the same columns,
+// The graph for a cut into N parts. Rows that follow one another and read the same columns,
 // as those of a node of a mesh do, are one node; where rows are short and parts large, so are rows
 // with their neighbours, as often as that leaves enough nodes for a good cut.
 template <class T>

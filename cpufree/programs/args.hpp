@@ -48,7 +48,7 @@ struct HostedArgs {
   std::int64_t values[Values];   // scalars, eight bytes each
 };
 
-// Which tiles of a sweep a block does: every so many-th, or some that follow one another.
+// Which tiles of a sweep a block does: every N-th, or some that follow one another.
 enum class TileOrder { strides, chunks };
 
 // What of Python's rules a run has broken; compiler/faults.py says it in words.

@@ -60,7 +60,7 @@ class GridRuntime {
     std::memcpy(&value, args_.scalars + k, sizeof value);
     return value;
   }
-  // A field at an offset, of so many rows in all. `strides`: along all axes but the last one.
+  // A field at an offset, of N rows in all. `strides`: along all axes but the last one.
   template <class T, class... S>
   CPUFREE_KERNEL_FN auto field(std::int64_t offset, std::int64_t rows, int id, S... strides) const {
     return Array<T, 1 + sizeof...(S)>{at<T>(offset), 0, {strides..., 1}, rows, 0, id};
@@ -80,7 +80,7 @@ class GridRuntime {
     return all < count ? all : count;
   }
 
-  // A field of so many rows, of which neighbours keep the last `below` and the first `above`.
+  // A field of N rows, of which neighbours keep the last `below` and the first `above`.
   CPUFREE_KERNEL_FN GhostRows ghosts(std::int64_t rows, std::int64_t stride, std::int64_t below,
                                      std::int64_t above) const {
     const std::int64_t mine = rows_of(pe_, rows);

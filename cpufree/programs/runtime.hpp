@@ -27,7 +27,7 @@ struct HaloRows {
   std::int64_t below, above;  // values of either halo
 };
 
-// Bytes of so many values, in whole words.
+// Bytes of N values, in whole words.
 template <class T>
 CPUFREE_FN std::int64_t mail_bytes(std::int64_t count) {
   return (count * static_cast<std::int64_t>(sizeof(T)) + 7) / 8 * 8;

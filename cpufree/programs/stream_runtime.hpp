@@ -106,7 +106,7 @@ class StreamRuntime : public GridRuntime<P, A> {
  public:
   using Base::Base;
 
-  // The blocks of a PE copy so many values.
+  // The blocks of a PE copy N values.
   template <class T>
   CPUFREE_KERNEL_FN void copy(T* to, const T* from, std::int64_t count) {
     const std::int64_t lanes = this->port_.lanes();
@@ -189,7 +189,7 @@ class StreamRuntime : public GridRuntime<P, A> {
     return base[k < 0 ? 0 : k < count ? k : count - 1];
   }
 
-  // The lane's columns with so many of the lanes before and behind.
+  // The lane's columns with N of the lanes before and behind.
   template <int Left, int Right, class T, int C>
   CPUFREE_KERNEL_FN Columns<T, Left + C + Right> wide(const Columns<T, C>& r) {
     Columns<T, Left + C + Right> w;

@@ -168,7 +168,7 @@ class TileRuntime : public GridRuntime<P, A> {
                   from[point(s, row, column, d)]);
     }
   }
-  // The blocks of a PE copy so many values.
+  // The blocks of a PE copy N values.
   template <class T>
   CPUFREE_KERNEL_FN void copy(T* to, const T* from, std::int64_t count) {
     const std::int64_t lanes = this->port_.lanes();

@@ -52,6 +52,13 @@ struct TriggerScript {
   TriggerOutcome expected;
 };
 
+inline TriggerOutcome outcome_of(const TriggerRules& rules) {
+  TriggerOutcome outcome{rules.fired(), rules.refused(), rules.strays(), {}};
+  for (const auto& [tag, entry] : rules.waiting()) outcome.waiting[tag] = entry.counter;
+  outcome.sort();
+  return outcome;
+}
+
 class TriggerScriptReader {
  public:
   static std::vector<TriggerScript> read(std::string_view text) {

@@ -196,7 +196,7 @@ class Monitor {
     rated_at_ = iterations_;
     return done >= rows_ && left > 0.0 && !(left * steps < gained * (3.0 * rows_ - done));
   }
-  // Whether the recurrences get nowhere: the residual has not halved for so many iterations at the
+  // Whether the recurrences get nowhere: the residual has not halved for N iterations at the
   // level of rounding errors, or for twice as many, and as many as it took to get here; and x has
   // moved little. A residual alone may stay where it is, or grow, while x gets better. What a bad
   // guess has x move at first says nothing of how far it has to go.

@@ -66,7 +66,7 @@ class PlaneWarp : protected StreamWarp<P, T> {
       next += plane;
     }
     typename W::Plane a = {}, b = {}, c = {};
-    this->port_.template await_copies<kRingPlanes - 2>();  // all but the last so many
+    this->port_.template await_copies<kRingPlanes - 2>();  // all but the last kRingPlanes - 2
     this->port_.sync_block();
     worker.load(ring, a);
     worker.load(ring + slot, b);

@@ -55,7 +55,7 @@ struct Tile3dPacking {
     return (packets + 7) / 8 * 8;
   }
 };
-// Of packets with values of so many bytes.
+// Of packets with values of N bytes.
 constexpr Tile3dPacking packing_of(const Tile3dShape& shape, std::size_t value_bytes) {
   return {shape.columns, shape.planes, value_bytes == 4 ? 3 : 1};
 }

@@ -15,7 +15,7 @@ Share = Callable[[int, float], float]
 
 
 def of_iterations(most: int) -> Share:
-    """Return the share of a run of so many iterations."""
+    """Return the share of a run of N iterations."""
     return lambda iteration, _norm: min(1.0, iteration / max(1, most))
 
 

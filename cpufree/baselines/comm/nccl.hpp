@@ -25,7 +25,7 @@ class CollComms {
     expect(library_.init_all(comms_.data(), static_cast<int>(devices.size()), devices.data()),
            "ncclCommInitAll");
   }
-  // A process for each GPU, the one that is current: this is `rank` of so many, which all call this
+  // A process for each GPU, the one that is current: this is one rank of a group; all call this
   // with the same id, and wait for one another.
   CollComms(CollLibrary library, const CollId& id, int rank, int ranks)
       : library_(std::move(library)), first_(rank), comms_(1, nullptr) {

@@ -24,7 +24,7 @@ class ShmemBaseline : public Baseline<T> {
       : spec_(spec), kind_(kind_info(spec.kind)) {
     const auto begin = std::chrono::steady_clock::now();
     check_spec(spec, kind_);
-    // What is wrong with the machine or the matrix is known before anybody is waited for.
+    // Errors of the machine or the matrix are found before any rank waits.
     const Process process = process_of(spec);
     const HaloPlan<T> plan = plan_for(matrix, part, order, spec.pes);
     rows_ = rows_of(plan);

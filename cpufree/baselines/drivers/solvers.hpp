@@ -48,7 +48,7 @@ struct BaselineSolve {
   std::string variant = "full";  // no-compute, no-comm
   double rtol = 1e-5;
   std::int64_t max_iterations = 0;
-  std::int64_t exact_iterations = -1;  // not negative: so many, whatever the residual
+  std::int64_t exact_iterations = -1;  // not negative: exactly these, whatever the residual
 };
 
 struct BaselineResult {

@@ -45,7 +45,7 @@ class StencilBaseline {
  public:
   virtual ~StencilBaseline() = default;
   virtual const StencilBaselineFacts& facts() const = 0;
-  // Does so many iterations, and returns the seconds from the first launch to the end of the last
+  // Does N iterations, and returns the seconds from the first launch to the end of the last
   // kernel. `start`: the first values; empty: whatever the GPUs hold, which is enough to take the
   // time. `out`: where the values go; empty: nowhere; where a PE is a process (nvshmem), its own
   // planes are written alone. `variant`: full, no-compute, no-comm. Throws InvalidInput,

@@ -28,7 +28,7 @@ class ShmemSlabBaseline : public StencilBaseline<T> {
     const auto begin = std::chrono::steady_clock::now();
     check_spec(spec, stencil_kind(spec.kind));
     const ShmemExchange* const named = named_exchange();
-    // What is wrong with the machine is known before anybody is waited for.
+    // Errors of the machine are found before any rank waits.
     const Process process = process_of(spec);
     process.library.start(spec.rank, spec.pes, process.id);
     std::vector<std::unique_ptr<Slab<T>>> slabs;

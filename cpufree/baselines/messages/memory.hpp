@@ -13,7 +13,7 @@ class MessageMemory {
   // What MPI is given.
   virtual char* source() = 0;
   virtual char* target() = 0;
-  // Before a send of so many bytes at a place of the source, and after a receive into the target.
+  // Before a send of N bytes at a place of the source, and after a receive into the target.
   virtual void before_send(std::int64_t place, std::int64_t bytes) = 0;
   virtual void after_receive(std::int64_t place, std::int64_t bytes) = 0;
   // All values of the source; those of the target, which are cleared.

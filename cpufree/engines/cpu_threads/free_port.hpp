@@ -1,4 +1,4 @@
-// The port of kernels whose threads wait for nobody but their team, here one thread: where a thread
+// The port of kernels whose threads wait only for their team, here one thread: where a thread
 // is, and atomics.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Launches a kernel: all blocks of every PE, on as many threads as there are cores to be had.
+// Launches a kernel: all blocks of every PE, on as many threads as there are usable cores.
 #pragma once
 
 #include <chrono>

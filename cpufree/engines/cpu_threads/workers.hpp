@@ -1,4 +1,4 @@
-// The threads on which the blocks of a launch run: no more than there are cores to be had, fewer
+// The threads on which the blocks of a launch run: no more than there are usable cores, fewer
 // while other programs take them. Each block has a stack of its own (fiber.hpp), so that a thread
 // with several blocks goes on with another one where one waits, and blocks change threads.
 //

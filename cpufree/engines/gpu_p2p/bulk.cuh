@@ -61,8 +61,8 @@ __device__ inline void start_bulk_copy(void* to, const void* from, std::uint32_t
       : "memory");
 }
 // Until the barrier's phase of this parity is complete: the hardware suspends the thread for up to
-// 10 us at a look. Copies end within microseconds; one that does not in so many looks, 10 s at
-// most, is a defect of this code, of which the kernel is to die and not to hang. (Looks are
+// 10 us at a look. Copies end within microseconds; one that does not within that many looks, 10 s
+// at most, is a defect of this code, of which the kernel is to die and not to hang. (Looks are
 // counted, as a clock to compare with would take registers from the product.)
 __device__ inline void await_phase(std::uint64_t* barrier, std::uint32_t parity) {
 #pragma unroll 1

@@ -84,7 +84,7 @@ inline gpuError_t gpuPeerAtomics(int* offered, int from, int to) {
 }
 // Starts the runtime on the device that is current.
 inline gpuError_t gpuStart() { return cudaFree(nullptr); }
-// Whether the runtime has been started on a device, by anybody in this process. The driver's
+// Whether the runtime has been started on a device in this process. The driver's
 // function is asked for by name: nothing is linked with the driver, which may be missing.
 inline gpuError_t gpuIsStarted(int* started, int device) {
   void* entry = nullptr;

@@ -51,7 +51,8 @@ void set_kernel_compiler(const std::string& library, const std::vector<std::stri
 // Waits for kernels that are compiled ahead, a minute at most, and begins no more: to be called
 // before the process ends, since the compiler's library must not end beneath them.
 void finish_compiling();
-// How many kernels are compiled right now; seconds in which somebody has waited for some until now.
+// How many kernels are compiled right now; seconds in which any thread has waited for one until
+// now.
 int kernels_compiling();
 double kernel_seconds();
 // Makes the kernels of usual solves for an architecture ("sm_90"), in a folder for those that come

@@ -112,7 +112,7 @@ class World {
  private:
   static constexpr std::chrono::seconds kLimit{60};  // of what all ranks do within the library
 
-  // Whether so many bytes more are within what the GPU that is current has, and NVSHMEM may take.
+  // Whether N bytes more are within what the GPU that is current has, and NVSHMEM may take.
   bool may_hold(std::size_t bytes) const {
     for (const auto& block : blocks_) bytes += block->bytes;
     return bytes <= std::min(gpu::memory_info().all, nvshmem::most_memory());

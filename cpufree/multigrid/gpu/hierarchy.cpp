@@ -283,7 +283,7 @@ void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid:
 }
 
 bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros) {
-  // Below, the host has made it before so many kernels have been started one after the other.
+  // Below, the host has made it before that many kernels have been started one after the other.
   constexpr std::int64_t kLeast = 100'000;
   const SystemSpec& spec = place.spec;
   return spec.factors.multigrid() && place.team() == nullptr && !spec.factors.near &&

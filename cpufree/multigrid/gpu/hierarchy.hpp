@@ -68,7 +68,7 @@ template <class T>
 void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid::Options& options,
                              HierarchyOnGpu& hierarchy, LapTimer* timer = nullptr);
 
-// Whether a GPU is to make the hierarchy of a matrix with so many nonzeros: one process has all of
+// Whether a GPU is to make the hierarchy of a matrix with N nonzeros: one process has all of
 // it, the constant is its near-null space, and no levels come from outside.
 bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros);
 

@@ -37,7 +37,7 @@ multigrid::SparseMatrix inverse_of(const multigrid::Hierarchy& hierarchy);
 
 using BlockPlans = std::vector<std::vector<BlockPlan>>;  // [PE here][block]
 
-// Rows of coarser levels are sorted by length within so many.
+// Rows of coarser levels are sorted by length within windows of this size.
 inline constexpr std::int32_t kLevelWindow = 256;
 
 // A level as the PEs of this process have it.
@@ -54,7 +54,7 @@ template <class T>
 LevelPlan plan_of_first_level(const multigrid::Hierarchy& hierarchy, const HaloPlan<T>& plan,
                               BlockPlans blocks, std::size_t rows_and_ghosts,
                               LevelEntries entries = LevelEntries::here);
-// Another level, of so many blocks a PE, which await everybody. The last one has the inverse in
+// Another level, of N blocks a PE, which await everybody. The last one has the inverse in
 // place of the matrix, if there is one. Rows are sorted by their lengths within windows, so that
 // slices of them need little padding.
 LevelPlan plan_of_level(const multigrid::Hierarchy& hierarchy, std::size_t level, const OwnPes& own,

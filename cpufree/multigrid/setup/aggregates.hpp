@@ -153,7 +153,7 @@ struct MarkRoots {
   }
 };
 
-// Their numbers, where so many roots come before each place; and whose the aggregates are.
+// Their numbers, where N roots come before each place; and whose the aggregates are.
 struct NumberRoots {
   std::int64_t rows = 0;
   const std::int32_t* order = nullptr;

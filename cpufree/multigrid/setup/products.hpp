@@ -18,7 +18,7 @@ CPUFREE_KERNEL_FN void each_team_item(const P& port, std::int64_t most, std::int
 // Places of a table on chip, and columns that are too many for it.
 inline constexpr std::int32_t kTablePlaces = 512;
 CPUFREE_FN std::int32_t most_columns(std::int32_t places) { return places - places / 4; }
-// Places of a table for so many columns, at most `most`.
+// Places of a table for N columns, at most `most`.
 CPUFREE_FN std::int32_t places_for(std::int64_t columns, std::int32_t most) {
   std::int32_t places = 32;
   while (places < most && places < 2 * columns) places *= 2;

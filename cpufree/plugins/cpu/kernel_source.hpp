@@ -27,7 +27,7 @@ CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
 using CpuKernelCompiler = std::function<const void*(const CpuKernelText&)>;
 // To be called before the first solve.
 void set_cpu_kernel_compiler(CpuKernelCompiler compiler);
-// Seconds in which somebody has waited for it until now.
+// Seconds in which threads have waited for it until now.
 double cpu_kernel_seconds();
 // Whether kernels that are built in are used; else all are compiled. For tests.
 void take_built_in_cpu_kernels(bool taken);

@@ -42,7 +42,7 @@ struct CpuKernels {
     CpuKernel<T, 4> (*four)(const SolveSpec&) = nullptr;
     CpuKernel<T, 8> (*eight)(const SolveSpec&) = nullptr;
 
-    // Of so many right-hand sides together.
+    // Of N right-hand sides together.
     template <int K>
     auto columns() const {
       if constexpr (K == 1)

@@ -23,7 +23,7 @@ inline ProbePlace probe_place_from_name(const std::string& name) {
   throw InvalidInput("memory of probes lies on the device, or is pinned; not '" + name + "'");
 }
 
-// A PE on each of the GPUs, of so many blocks and threads; none: two GPUs. `bytes`: see
+// A PE on each of the GPUs, of N blocks and threads; none: two GPUs. `bytes`: see
 // ProbeMemory. In memory of GPUs, messages count as received when their flag has been seen: their
 // values lie in the receiver's memory then, and are not read. From the host they come when they are
 // read. Throws InvalidInput, Unsupported, OutOfMemory.

@@ -49,7 +49,7 @@ void require_right(const std::vector<std::int64_t>& wrong) {
         "was stored in order");
 }
 
-// The side of a grid of so many PEs, 0 where that is no square.
+// The side of a grid of N PEs, 0 where that is no square.
 int side_of(int pes) {
   int side = 1;
   while (side * side < pes) ++side;

@@ -39,7 +39,7 @@ class Bisection {
     std::iota(list_.begin(), list_.end(), 0);
   }
 
-  // All nodes, for so many blocks.
+  // All nodes, for N blocks.
   Part whole(int pe, int blocks) {
     Part part{pe, 0, graph_.nodes(), 0, 0, blocks};
     if (graph_.nodes() > 0) part.start = search(part, 0, from_);
@@ -123,7 +123,7 @@ class Bisection {
     std::copy(queue_.begin() + part.begin, queue_.begin() + part.end, nodes.begin());
   }
 
-  // Where the list is cut, so that its first piece has the weight of so many of the part's blocks.
+  // Where the list is cut, so that its first piece has the weight of N of the part's blocks.
   std::int32_t cut_at(const Part& part, int blocks) const {
     std::int64_t all = 0;
     for (std::int32_t k = part.begin; k < part.end; ++k) all += graph_.weight[at(list_[at(k)])];

@@ -180,7 +180,7 @@ void renumber_sends(LocalSystem<T>& local, const std::vector<std::int32_t>& new_
   }
 }
 
-// The packets that blocks [first, end) of a PE with so many rows read.
+// The packets that blocks [first, end) of a PE with N rows read.
 void list_reads(std::int32_t rows, const Cutting& cutting, int first, int end, Grouping& grouping,
                 const std::vector<std::int32_t>& packets) {
   for (std::size_t b = at(first); b < at(end); ++b) {

@@ -59,7 +59,7 @@ struct BlockSize {
   std::int32_t boundary = 0;
   std::int32_t rows = 0;
 };
-// The blocks of a PE with so many ghosts, one behind the other, without what they read.
+// The blocks of a PE with N ghosts, one behind the other, without what they read.
 std::vector<BlockPlan> place_blocks(std::int32_t ghosts, const std::vector<BlockSize>& sizes);
 
 // Gives new numbers to the rows that other PEs read: new_row[k][j] is that of row `interior` + j of

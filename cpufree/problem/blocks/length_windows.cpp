@@ -17,7 +17,7 @@ namespace cpufree {
 
 namespace {
 
-// Rows are sorted where slices have less than so many per cent of their entries left, padding
+// Rows are sorted where slices have less than this percentage of their entries left, padding
 // included. A threshold by choice: among the look-alikes of suite structured they shrink by 11 % or
 // more (Serena, Geo_1438, audikw_1), or by 3 % at most (Flan_1565).
 constexpr std::int64_t kWorth = 96;

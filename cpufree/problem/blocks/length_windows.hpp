@@ -14,7 +14,7 @@
 
 namespace cpufree {
 
-// Rows of a window: so many slices, an odd number, that warps, of which a block has a power of two,
+// Rows of a window: an odd number of slices, that warps, of which a block has a power of two,
 // find themselves elsewhere in each window, and have as much to do as one another in the end; and
 // whole nodes, of three unknowns. Of Serena and audikw_1 the busiest warp of 16 has 1.03 and 1.08
 // times the mean of its block; with 16 slices a window it would be 1.07 and 1.73, with eight 1.30

@@ -8,7 +8,7 @@
 
 namespace cpufree {
 
-// The weight that comes before the end of a piece of so many, of `all`.
+// The weight that comes before the end of a piece, of `all`.
 CPUFREE_FN std::int64_t piece_goal(std::int64_t all, int piece, int pieces) {
   return all / pieces * (piece + 1) + all % pieces * (piece + 1) / pieces;
 }

@@ -53,7 +53,7 @@ struct HostedCommand {
   enum class Kind { launch = 0, meet = 1, copy = 2 };
   Kind kind = Kind::meet;
   int pe = 0;
-  // A launch: of a kernel, by so many blocks, with arguments from a place in all arguments.
+  // A launch: of a kernel, by N blocks, with arguments from a place in all arguments.
   int kernel = 0, blocks = 0;
   std::size_t arguments = 0;
   // A copy: to another PE.

@@ -68,7 +68,7 @@ class CpuSystem final : public System<T> {
     std::vector<FactorShare<T>> factor_views;
   };
 
-  // Memory for so many right-hand sides together, once they have been asked for.
+  // Memory for N right-hand sides together, once they have been asked for.
   struct ColumnsMemory {
     std::size_t columns = 0;
     Heap<T> heap;

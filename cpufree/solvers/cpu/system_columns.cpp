@@ -16,7 +16,7 @@ std::string CpuSystem<T>::refuses_columns() const {
   return {};
 }
 
-// Memory for so many columns; more of it than is needed stays.
+// Memory for N columns; more of it than is needed stays.
 template <class T>
 void CpuSystem<T>::reserve_columns(std::size_t columns) {
   if (columns_.columns >= columns) return;

@@ -36,7 +36,7 @@ struct GpuPlace {
   }
 };
 
-// For a matrix of so many rows, whose values have `value_bytes`. Throws InvalidInput, Unsupported,
+// For a matrix of N rows, whose values have `value_bytes`. Throws InvalidInput, Unsupported,
 // EngineError.
 GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t value_bytes);
 

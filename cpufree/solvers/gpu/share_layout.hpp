@@ -75,7 +75,7 @@ template <class T>
 std::vector<SharedNames> name_entries(const HaloPlan<T>& plan,
                                       const std::vector<std::vector<BlockPlan>>& plans);
 
-// Rows with so many entries in all, shared among lanes of a block of so many threads. `lanes_log2`:
+// Rows with N entries in all, shared among lanes of a block of T threads. `lanes_log2`:
 // by how many, or -1.
 LaneRows rows_on_lanes(RowRange rows, std::int64_t entries, int threads, std::int32_t lanes_log2);
 // As many lanes for each row as there are threads, where rows are fewer.
@@ -97,7 +97,7 @@ std::vector<PeLayout> lay_out_shares(const HaloPlan<T>& plan,
                                      std::vector<std::vector<BlockPlan>> plans,
                                      const LayoutOptions& options = {});
 
-// What the busiest warp of all blocks, of so many threads, sums in a product: entries of its lanes,
+// What the busiest warp of all blocks, of N threads, sums in a product: entries of its lanes,
 // padding included, and as many as it could sum while it begins a slice or a tail.
 std::int64_t busiest_warp(const std::vector<PeLayout>& layouts, int threads);
 

@@ -38,7 +38,7 @@ class GpuSolve {
   // Chooses and loads the kernel of the solve that is expected first, or of multigrid; says in the
   // report what it keeps on chip.
   void choose_first(PlanReport& report);
-  // Makes the symmetric heaps, and all that vectors of so many entries need.
+  // Makes the symmetric heaps, and all that vectors of N entries need.
   void make_heaps(std::size_t entries);
   // Makes what blocks are told of the layout and of factors, once there are heaps.
   void link(const SystemLayout<T>& layout);
@@ -65,7 +65,7 @@ class GpuSolve {
     GpuKernel kernel;
     Residency residency;
   };
-  // Memory for so many right-hand sides together, once they have been asked for.
+  // Memory for N right-hand sides together, once they have been asked for.
   struct ColumnsMemory {
     std::size_t columns = 0;
     Heap<T> heap;

@@ -10,7 +10,7 @@ namespace cpufree {
 
 using gpu::OnDevice;
 
-// Memory for so many columns, more of which stays than is needed, and for as many histories in all.
+// Memory for N columns, more of which stays than is needed, and for as many histories in all.
 // Throws OutOfMemory; then there is none.
 template <class T>
 void GpuSolve<T>::reserve_columns(std::size_t columns, std::size_t histories) {

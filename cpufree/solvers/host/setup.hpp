@@ -43,7 +43,7 @@ inline constexpr std::int64_t kMostBlockHaloNonzeros = 24'000'000;
 // dozens of kernels.
 inline constexpr std::int64_t kLeastGpuLayoutNonzeros = 400'000;
 
-// Whether a system of so many nonzeros may have halos of blocks (most_block_reads).
+// Whether a system of N nonzeros may have halos of blocks (most_block_reads).
 bool may_have_block_halos(const SystemSpec& spec, std::int64_t nonzeros);
 
 // The packets, of all blocks, up to which rows of other blocks of the same PE are to be ghosts, too

@@ -13,7 +13,7 @@ namespace cpufree {
 inline constexpr int kCudaStencilThreads = 512;  // of a block, at most, but for time tiles
 constexpr int time_tile_threads(int dims) { return kCudaStencilThreads + 32 * rim_warps(dims); }
 
-// Which tiles the kernels in registers are made for, for values of so many bytes.
+// Which tiles the kernels in registers are made for, for values of N bytes.
 std::span<const Tile3dShape> tile3d_shapes(std::size_t value_bytes);
 // Iterations of a pass that kernels for values in memory are made for.
 std::span<const int> time_tile_layers(int dims);

@@ -30,7 +30,7 @@ StencilLayout lay_out_stencil(const Grid& grid, const StencilSpec& spec, const S
                               int blocks, std::size_t value_bytes, bool source,
                               const StencilCosts& costs);
 
-// Whether values of a grid of three dimensions stay in registers on so many GPUs, each with
+// Whether values of a grid of three dimensions stay in registers on N GPUs, each with
 // `blocks` multiprocessors like those of an H200; else they stay in memory (registers_3d_plan.cpp).
 bool fits_registers_3d(const Grid& grid, int pes, int blocks, std::size_t value_bytes, bool source);
 

@@ -39,7 +39,7 @@ struct OverlapStudy {
   std::string back_end = "copy_engine";
   std::uint64_t bytes = 8 << 20;
   int copies = 16;
-  int tags = 4;  // that take turns: so many copies are under way at a time, where the NIC can
+  int tags = 4;  // that take turns: as many copies are under way at a time, where the NIC can
   int rounds = 5;
   double seconds = 500e-6;  // of arithmetic, about
   double wait_limit = 10.0;

@@ -17,7 +17,7 @@ from cpufree.matrix.rows import RowSource, rows_of_rank
 from cpufree.matrix.vector import as_vector
 
 MADE_VECTORS = ("ones", "random")  # names of right-hand sides that are no files
-# From so many rows on, "auto" has ranks make their own rows: below, a whole matrix is made within
+# From this many rows on, "auto" has ranks make their own rows: below, a whole matrix is made within
 # seconds, and shared out and ordered with care.
 MANY_ROWS = 5_000_000
 _PIECE = 1 << 20  # random numbers that are made at a time

@@ -1,4 +1,4 @@
-"""`cpufree predict`: the time of an iteration on so many GPUs, without any."""
+"""`cpufree predict`: the time of an iteration on N GPUs, without any."""
 
 from __future__ import annotations
 

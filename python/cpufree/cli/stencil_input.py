@@ -98,7 +98,7 @@ def parse(
 
 
 def parse_boundary(text: str, dims: int) -> str | list[str]:
-    """Return --boundary as jacobi takes it; UsageError where it is not for so many dimensions."""
+    """Return --boundary as jacobi takes it; UsageError for other dimensions."""
     from cpufree.stencil.grid_input import as_boundary
 
     names = text.split(",") if "," in text else text

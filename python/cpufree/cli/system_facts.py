@@ -1,4 +1,4 @@
-"""How a matrix would lie on so many GPUs, before it is laid out: what predictions rest on."""
+"""How a matrix would lie on N GPUs, before it is laid out: what predictions rest on."""
 
 from __future__ import annotations
 

@@ -390,7 +390,7 @@ def program(function: Callable[..., Any]) -> Program:
     Raises
     ------
     InvalidInputError
-        It is no def, another decorator has wrapped it, or its text is not to be had.
+        It is no def, another decorator has wrapped it, or its text cannot be read.
     ProgramError
         When called: something is outside the language. The message has file, line and a caret.
 

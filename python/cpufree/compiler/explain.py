@@ -70,7 +70,7 @@ class Explanation:
 
 
 def explain(program: ir.Program, pes: int, asked: int | str) -> Explanation:
-    """Return what a program that all passes have been through does on so many PEs."""
+    """Return what a program that all passes have been through does on N PEs."""
     layout = Layout(program, pes)
     slabs = Slabs(distributed_rows(program), pes)
     bounds = [slabs.bounds(pe) for pe in range(pes)]

@@ -32,7 +32,7 @@ from cpufree.machine import Machine
 
 @dataclass(frozen=True)
 class GridKernel:
-    """A program that the passes for GPUs have been through, laid out for so many PEs."""
+    """A program that the passes for GPUs have been through, laid out for N PEs."""
 
     program: ir.Program
     layout: GridLayout

@@ -177,7 +177,7 @@ class Exchange:
 class Stage:
     """An Assign or Reduce in a group, `lag` rows behind the rows of the group.
 
-    A PE does its own rows, and so many rows before them and behind them.
+    A PE does its own rows, and N rows before them and behind them.
     """
 
     work: Assign | Reduce

@@ -116,7 +116,7 @@ class Threads:
 
 
 def cpu_runner(kernel: Kernel, pes: int, kept: Collection[str]) -> Runner:
-    """Return what runs a kernel on so many PEs; `kept`: the program's fields that callers get."""
+    """Return what runs a kernel on N PEs; `kept`: the program's fields that callers get."""
     layout = Layout(kernel.program, pes)
     threads = Threads(layout, kernel.built.address, kernel.numbers(layout), kernel.traced)
     return Runner(layout, threads, kept)

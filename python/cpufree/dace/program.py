@@ -194,7 +194,7 @@ class DaceProgram(Program):
         return self._lowered_ranks(self._of_ranks(arguments_of_rank, ranks)).ranks
 
     def explain_ranks(self, arguments_of_rank: ArgumentsOfRank, ranks: int) -> RanksExplained:
-        """Return what the compiler makes of the program on so many ranks; nothing is run."""
+        """Return what the compiler makes of the program on `ranks` ranks; nothing is run."""
         made = self.lower_ranks(arguments_of_rank, ranks)
         sends = tuple(tuple(r.peer for r in of_rank) for of_rank in made.sends)
         return RanksExplained(tuple(map(show, made.variants)), made.variant_of, sends)

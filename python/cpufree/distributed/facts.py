@@ -61,7 +61,7 @@ def member(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def members(said: object, ranks: int) -> list[dict[str, Any]]:
-    """Return what all members say of themselves, by rank; Damaged where there are not so many."""
+    """Return what all members say of themselves, by rank; Damaged where their number is wrong."""
     if not isinstance(said, list) or len(said) != ranks:
         raise Damaged("no list of all ranks")
     return [member(one) for one in said]

@@ -28,7 +28,7 @@ from cpufree.distributed.facts import FAILED
 CALL_LIMIT = 1800.0
 _TICK = 0.1
 # Seconds that count of a longer pause of the hub: while its process was stopped, or its threads
-# were kept waiting, it could not hear from anybody.
+# were kept waiting, it could not hear from any rank.
 _LONGEST_TICK = 1.0
 ENDED = "has ended without a word: it was killed, or has crashed"
 # Connections that may knock at a time, beyond two of each rank: each has a thread.

@@ -34,7 +34,7 @@ _REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 
 def launch(command: Sequence[str], ranks: int, label: bool = False) -> int:
-    """Run the command as so many ranks; return the exit code for all.
+    """Run the command as `ranks` ranks; return the exit code for all.
 
     What they print comes in whole lines, with `label` each with the number of its rank.
 

@@ -138,7 +138,7 @@ class Output:
 
 
 def make_room(ranks: int) -> tuple[int, int]:
-    """Let this process have files for so many ranks; return the limits that it had."""
+    """Let this process have files for N ranks; return the limits that it had."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 4 * ranks + 100
     if before[0] != resource.RLIM_INFINITY and before[0] < needed:

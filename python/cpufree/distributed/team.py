@@ -209,7 +209,7 @@ class Team:
 
     @contextlib.contextmanager
     def limited(self, seconds: float, patience: float) -> Iterator[None]:
-        """Mark work in which, after so many seconds, no stopped member is waited for; 0: ever.
+        """Mark work in which, after N seconds, no stopped member is waited for; 0: ever.
 
         `patience`: seconds for which members wait for one another, stopped or not.
         """

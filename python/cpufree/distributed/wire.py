@@ -13,7 +13,7 @@ _FRAME = struct.Struct("!4sIQ")
 _MARK = b"cpfr"
 _MOST_FACTS = 1 << 20  # bytes
 _MOST_DATA = 1 << 40
-# Of a message that may come from anybody who has found the port.
+# Of a message that any program may send to the port.
 _MOST_FIRST_FACTS = 1 << 12
 FIRST_SECONDS = 5.0
 # Bytes for which there is room before any has come; from then on there is as much as has come.
@@ -83,7 +83,7 @@ def _content(text: bytearray) -> dict[str, Any]:
 
 
 def _exactly(connection: socket.socket, count: int, end: float | None = None) -> bytearray:
-    """Read so many bytes, until the time `end` where there is one.
+    """Read `count` bytes, until the time `end` where there is one.
 
     Memory is taken as the bytes come: a length alone, which may be damaged, takes none.
     """

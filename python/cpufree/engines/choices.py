@@ -49,7 +49,7 @@ def choose_blocks(
 
 
 def share_of_cores(pes: int, cores: int | None = None) -> int:
-    """Return the blocks (threads) of each of so many PEs; cores: default, this process's."""
+    """Return the blocks (threads) of each of N PEs; cores: default, this process's."""
     there = available_cores() if cores is None else cores
     return min(options.MOST_PES, max(1, there // pes))
 

@@ -43,7 +43,7 @@ USUAL_RTOL = 1e-8
 # took 14 to 140 ms of one core instead of 7 to 30: as long as many a set-up.
 _SMALL, _LARGE = 250, 2000
 _ENTRIES = 100_000
-# Parts let expect so many times fewer iterations than there are, in the geometric mean of those 39
+# Parts predict this many times fewer iterations than are taken, in the geometric mean of those 39
 # systems: of those that grow with a power of the rows above _GROWS.
 _SHORT, _GROWS = 1.7, 0.1
 _NEAR = 10_000  # rows among which one is looked for that has neighbours

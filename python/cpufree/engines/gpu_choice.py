@@ -40,7 +40,7 @@ class Size:
 
 
 def fits(size: Size, gpus: int, free: int) -> bool:
-    """Return whether the share of one of so many GPUs fits in so much free memory."""
+    """Return whether the share of one of N GPUs fits in the given free memory."""
     return size.stored / gpus <= MEMORY_SHARE * free
 
 
@@ -61,7 +61,7 @@ def choose(
         size: of the work.
         there: the GPUs, in the order in which to take them.
         free: tells the free bytes of one. It is asked about as few as possible.
-        seconds: of an iteration on so many GPUs.
+        seconds: of an iteration on N GPUs.
 
     Raises:
         OutOfMemoryError: the work does not fit even on all of them.

@@ -60,7 +60,7 @@ class Work(Protocol):
         """Return why "auto" leaves it to the CPU whatever GPUs there are, "" if it does not."""
 
     def sooner_on_cpu(self, blocks: int) -> Chosen | None:
-        """Return why the CPU, with so many blocks, is done before CUDA has started, if it is sure.
+        """Return why the CPU, with N blocks, is done before CUDA has started, if it is sure.
 
         No GPU may be looked at: that may start the driver, which takes tenths of a second.
         """
@@ -87,7 +87,7 @@ class Work(Protocol):
     def cpu_blocks(
         self, asked: Asked, env: Env, pes: int, cores: int | None = None
     ) -> tuple[int, str]:
-        """Return the blocks of each of so many PEs, and why; 0: the engine decides.
+        """Return the blocks of each of N PEs, and why; 0: the engine decides.
 
         `cores`: for all of them; None: those of this process.
         """
@@ -128,7 +128,7 @@ class Placement:
 
 
 def too_few(count: int, unit: str, least: int) -> str:
-    """Return why so many nonzeros, updates or points are not for GPUs; "" from `least` on."""
+    """Return why a count of nonzeros, updates or points is not for GPUs; "" from `least` on."""
     if count >= least:
         return ""
     return f"{counted(count, unit)}: set-up of a GPU pays from {least:,} on".replace(",", " ")

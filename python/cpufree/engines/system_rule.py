@@ -30,7 +30,7 @@ class Forecast:
     """What a halo costs a GPU in an iteration, and a search for a better partition."""
 
     def halos(self, gpus: int) -> float:
-        """Return the seconds of all halos of so many GPUs, or of a search for shorter ones."""
+        """Return the seconds of all halos of N GPUs, or of a search for shorter ones."""
         each = self.gain.of_halo(self.spread.ghosts(gpus), self.spread.cut(gpus))
         search = self.gain.search_seconds * self.spread.graph_entries
         return min(self.expected.total * each, search)
@@ -45,7 +45,7 @@ class Chosen:
 
 
 def cpu_seconds(size: Size, blocks: int, expected: Expected, known: Machine) -> float:
-    """Return how long so many blocks take to the last answer, each a thread on its own core."""
+    """Return how long N blocks take to the last answer, each a thread on its own core."""
     cores = min(float(blocks), known.number("cpu.most_cores", "1"))
     moved = expected.total * size.moved / known.number("cpu.core_bandwidth", "B/s")
     waits = expected.total * known.number("cpu.latency", "s")

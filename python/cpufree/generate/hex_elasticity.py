@@ -38,7 +38,7 @@ def geomodel_hex(
     Layer moduli are contrast^(u - 1/2), u uniform, times lognormal noise (sigma 1/2) per brick.
     Imitates Janna/Queen_4147 (3-D structural problem, bricks): same nonzeros per row, but a
     regular grid where Queen is a real geometry. penalty keeps held nodes as decoupled rows, as
-    Queen has some; jitter moves the nodes by up to so many spacings along each axis, so that no
+    Queen has some; jitter moves the nodes by up to that many spacings along each axis, so that no
     two bricks are alike. Rows 3 (ex-1)(ey-1) ez and nonzeros 9 (3ex-5)(3ey-5)(3ez-2) with the
     defaults free_top and no penalty; at most 81 per row.
     """
@@ -94,7 +94,7 @@ def flange_hex(
     wall the thickness of the pipe's wall (None: a twentieth of r_out, at least 4), all in
     voxels; the bore has radius 0.45 r_out. Imitates Janna/Flan_1565 (steel flange, bricks):
     same element, same kind of body; its mesh follows the curved surface, this one is stepped.
-    jitter moves the nodes at random (seed) by up to so many spacings along each axis; at 0 all
+    jitter moves the nodes at random (seed) by up to that many spacings along each axis; at 0 all
     voxels are equal, and nothing is random. Rows about
     3 (2.3 (t+1) r_out^2 + pi pipe (wall+1) (0.9 r_out + wall)), 65 to 77 nonzeros per row, of which
     without jitter over a fifth are stored zeros of full 3 x 3 blocks.
@@ -129,8 +129,8 @@ def plate_hex(
     thickness is the height of a brick over its width. Imitates the sheet metal of
     GHS_psdef/hood, GHS_psdef/ldoor and the Schenk_AFE/af_shell family: thin-walled, badly
     conditioned, 51 to 54 nonzeros per row with one layer; they are shells and solids of curved
-    parts, this is one flat plate of solids. jitter moves the nodes by up to so many spacings along
-    each axis: a plate of uneven thickness. Rows about 3 (layers+1) ex ey less the holes.
+    parts, this is one flat plate of solids. jitter moves the nodes by up to that many spacings
+    along each axis: a plate of uneven thickness. Rows about 3 (layers+1) ex ey less the holes.
     """
     ex, ey = checks.whole("ex", ex, least=2), checks.whole("ey", ey, least=2)
     layers, holes = checks.whole("layers", layers), checks.whole("holes", holes, least=0)
@@ -161,8 +161,8 @@ def porous_hex(
     Solid where smoothed noise lies nearest to zero, `fraction` of the volume, which makes
     plates and struts; only the largest connected piece that reaches the bottom is kept.
     Imitates Oberwolfach/bone010 and boneS10 (scanned trabecular bone); the structure here is
-    statistical, not scanned. jitter moves the nodes by up to so many spacings along each axis. Rows
-    2 to 2.6 m^3, 49 to 61 nonzeros per row, 12 to 81 in a row.
+    statistical, not scanned. jitter moves the nodes by up to that many spacings along each axis.
+    Rows 2 to 2.6 m^3, 49 to 61 nonzeros per row, 12 to 81 in a row.
     """
     from scipy.ndimage import gaussian_filter  # a heavy import
 
@@ -193,7 +193,7 @@ def spheres_hex(
     radius, and penalty keeps its nodes as decoupled rows. Imitates Williams/consph (finite
     elements on concentric spheres): same nonzeros per row and a similar share of decoupled
     rows; what the shells are made of there is not known. jitter moves the nodes at random (seed)
-    by up to so many spacings along each axis; at 0 nothing is random. Rows about 1.6 (m+1)^3, a
+    by up to that many spacings along each axis; at 0 nothing is random. Rows about 1.6 (m+1)^3, a
     little over 70 nonzeros per row, at most 81.
     """
     m, shells = checks.whole("m", m, least=6), checks.whole("shells", shells)

@@ -175,7 +175,7 @@ class CachedRows(RowSource):
         return own
 
     def note(self, parts: int) -> str:
-        """Return what to tell where so many parts are taken, "" for nothing."""
+        """Return what to report about a partition into N parts, "" for nothing."""
         if self.parts in (0, parts):
             return ""
         return (

@@ -111,7 +111,7 @@ class RowSource(ABC):
         return None
 
     def note(self, parts: int) -> str:
-        """Return what to tell where so many parts are taken, "" for nothing."""
+        """Return what to report about a partition into N parts, "" for nothing."""
         return ""
 
     def _cut(self, part: int, parts: int) -> int:

@@ -189,7 +189,7 @@ def _rate_over(solves: Sequence[Solve], like: Machine) -> Values:
 
 
 def _with_memory(like: Machine, factor: float, said: str) -> Machine:
-    """Return a machine with rates of memory that are so many times those of a like one."""
+    """Return a machine with rates of memory that are N times those of a like one."""
     found = {name: _times(like.entries[name], factor, said) for name in MEMORY_RATES}
     return replace(like, entries={**like.entries, **found})
 

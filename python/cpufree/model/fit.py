@@ -112,7 +112,7 @@ def fit_curve(name: str, found: Medians, what: str, seed: int = 0) -> Fitted:
 
 
 def spread_of(errors: Array) -> tuple[float, float]:
-    """Return the ends of 95 % of further errors, by so many that are normal around zero.
+    """Return the ends of 95 % of further errors, by N that are normal around zero.
 
     Few errors say little of their own spread: Student's prediction interval, which is wider than
     their own quantiles.

@@ -1,7 +1,7 @@
 """What a product gathers of its operand: bytes from the L2 cache to the multiprocessors.
 
-A warp multiplies 32 rows, an entry of each at a time, and its 32 operands lie in so many sectors
-of 32 bytes. Those that the L1 cache holds cost the L2 cache nothing: the ones that the warps of the
+A warp multiplies 32 rows, an entry of each at a time, and its 32 operands lie in some sectors of
+32 bytes. Those that the L1 cache holds cost the L2 cache nothing: the ones that the warps of the
 block have read a little before. So a sample of rows is taken as a block reads them, through a cache
 of the size that shared memory leaves, and what misses it is counted.
 """

@@ -54,7 +54,7 @@ def facts_of(
     pes: int,
     blocks: int,
 ) -> StencilFacts:
-    """Return how a grid would lie on so many GPUs of `blocks` multiprocessors each.
+    """Return how a grid would lie on N GPUs of `blocks` multiprocessors each.
 
     In three dimensions the engine keeps values in registers wherever its tiles hold them.
     """

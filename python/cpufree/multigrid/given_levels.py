@@ -57,7 +57,7 @@ def from_levels(matrices: Sequence[Any]) -> Levels:
 
     The cycle is cpufree's own: two steps of Chebyshev's iteration before and after, levels in
     single precision, the last one inverted if it has at most 500 rows. Coarse matrices are computed
-    anew as P^T A P, by updates as well. They serve one PE, ``pes=1``.
+    again as P^T A P, by updates as well. They serve one PE, ``pes=1``.
 
     Parameters
     ----------

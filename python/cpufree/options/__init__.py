@@ -246,7 +246,7 @@ INFO = (
         default=None,
         takes_auto=False,
         help="PEs to partition for. Default: 1, or as in a file.",
-        meaning="partition for so many PEs",
+        meaning="partition for N PEs",
         otherwise="1, or as many as a partition in a file has",
     ),
     replace(PARTITION, meaning="as for `solve`"),

@@ -66,7 +66,7 @@ def _step(way: Way, flow: Flow, src: Numbers, dst: Numbers, bytes_: int) -> None
 
 
 MOST_PIECES, LARGEST_PIECE = 16, 65536
-"""A work-group adds so many bytes and sends them on its own; more where there would be more
+"""A work-group adds this many bytes and sends them on its own; more where there would be more
 work-groups than entries of the network card."""
 
 

@@ -60,7 +60,7 @@ class Krylov:
         self.multiply(flow, outer, share * s.entries)
 
     def multiply(self, flow: Flow, bytes_: Numbers, entries: Numbers, barrier: bool = True) -> None:
-        """Multiply so many entries; `barrier`: others need the result."""
+        """Multiply N entries; `barrier`: others need the result."""
         seconds = phase_seconds(self.way, bytes_, self.held, entries)
         if self.traffic.product_seconds is not None:
             whole = np.maximum(np.max(self.shares.entries), 1.0)
@@ -72,7 +72,7 @@ class Krylov:
         self.way.kernel(flow, phase_seconds(self.way, bytes_, self.held))
 
     def vectors(self, flow: Flow, values: float) -> None:
-        """Read and write so many values for each row."""
+        """Read and write N values for each row."""
         self.phase(flow, values * VALUE * self.shares.rows)
 
 

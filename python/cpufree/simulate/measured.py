@@ -35,7 +35,7 @@ CALIBRATED = ("cg-2x-sorted-2026-11-23.jsonl", "cpufree", "prcg")
 ROW_BYTES = 2 * VALUE
 """Of a row of a product: operand and result; the rest is in the bytes of the matrix."""
 NEIGHBOURS = 4
-"""A record has the values of all halos together, not who sends to whom: so many PEs, at most."""
+"""A record has the values of all halos together, not who sends to whom: N PEs, at most."""
 LARGEST_ERROR = 0.10
 
 

@@ -161,7 +161,7 @@ class Projection:
 def project(
     experiment: Experiment, pes: int = 16384, ways: Sequence[str] = tuple(STYLES)
 ) -> list[Projection]:
-    """Return CG on so many GPUs; the interval is that of all latencies halved and doubled."""
+    """Return CG on N GPUs; the interval is that of all latencies halved and doubled."""
     found = []
     for way in ways:
         base = cluster_of(experiment, way, "cg")

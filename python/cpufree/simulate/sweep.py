@@ -48,7 +48,7 @@ class Problem:
     _shares: dict[int, Shares] = field(default_factory=dict)
 
     def check(self, pes: int) -> None:
-        """Refuse what cannot be, on so many PEs.
+        """Refuse what cannot be, on N PEs.
 
         Raises:
             InvalidInputError: a message without a partner, fewer points than PEs, messages of less
@@ -70,7 +70,7 @@ class Problem:
             )
 
     def shares(self, pes: int) -> Shares:
-        """Return the shares of the matrix, or of the mesh, for so many PEs.
+        """Return the shares of the matrix, or of the mesh, for N PEs.
 
         Raises:
             InvalidInputError: there is neither, or there are more PEs than rows.

@@ -151,7 +151,7 @@ def draw_history(axes: Axes, result: Solved, label: str, color: str | None = Non
 
 
 def label_axes(axes: Axes, relative: bool, iterations: int) -> None:
-    """Name both axes and the curves; the first axis ends after so many iterations."""
+    """Name both axes and the curves; the first axis ends after N iterations."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set_xlabel("iteration")

@@ -154,7 +154,7 @@ def _interleaved(tables: list[npt.NDArray[np.uint8]], which: Integers, row: Inte
 
 
 def _puts(line: Timeline) -> bytes:
-    """Instants on the tracks of blocks, one for each receipt, and those that nobody has seen."""
+    """Instants on the tracks of blocks: one for each receipt, and each put never seen."""
     trace, puts = line.trace, line.puts
     tracks = track_uuid(line)[block_tracks(line)] if len(trace.tracks) else np.zeros(0, np.int64)
     names = np.zeros(len(trace.kind), np.int64)

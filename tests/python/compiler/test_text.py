@@ -290,7 +290,7 @@ def test_what_is_no_function_is_refused(given: Any) -> None:
 def test_a_function_without_text_is_refused() -> None:
     names: dict[str, Any] = {}
     exec("def f(u):\n    u += 1", names)
-    with pytest.raises(InvalidInputError, match="not to be had"):
+    with pytest.raises(InvalidInputError, match="cannot be read"):
         cpufree.program(names["f"])
 
 

@@ -10,7 +10,7 @@
 namespace cpufree {
 
 // A solver kernel for values of type `type`, of `port`, a class of gpu_p2p, and `format`, a policy
-// of slice_codes.hpp, by their names; of so many right-hand sides together. Studies are in double
+// of slice_codes.hpp, by their names; of N right-hand sides together. Studies are in double
 // precision without a preconditioner.
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
                           const std::string& format, int columns = 1);

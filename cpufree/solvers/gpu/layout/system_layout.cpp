@@ -52,7 +52,7 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0);
 }
 
-// What a device needs for `copies` of so many nonzeros, and for vectors; and what it has, in bytes.
+// What a device needs for `copies` of N nonzeros, and for vectors; and what it has, in bytes.
 double room_for(std::int64_t rows, std::int64_t nonzeros, std::size_t value_bytes, double copies) {
   return copies * static_cast<double>(nonzeros) * static_cast<double>(4 + value_bytes) +
          128.0 * static_cast<double>(rows);
@@ -86,7 +86,7 @@ SystemLayout<T> begin_layout(const GpuPlace& place, HaloPlan<T> plan, const Shar
 }
 
 // Halos of blocks, where they pay and can be had: the rows of the blocks, else none. make(reads):
-// those of blocks that together read at most so many packets.
+// those of blocks that together read at most N packets.
 template <class T, class F>
 std::optional<BlockPlans> use_block_halos(const GpuPlace& place, const Shares& shares,
                                           const Peers& peers, SystemLayout<T>& to, F&& make) {

@@ -1,5 +1,5 @@
 // The texts of kernels for grids (kernel_source.hpp): those that stencils/gpu has, and ""
-// for those that it has not, with values of so many bytes.
+// for those that it has not, with values of N bytes.
 #pragma once
 
 #include <cstddef>

@@ -124,7 +124,7 @@ def _bars(
 
 
 def _wide(count: int) -> Figure:
-    """Return a figure for so many clusters of bars."""
+    """Return a figure for N clusters of bars."""
     return Figure(figsize=(max(7.0, min(17.0, 1.5 + 0.95 * count)), 5.4), layout="constrained")
 
 

@@ -36,7 +36,7 @@ from cpufree.solvers.preparation import with_dtype
 LAYOUT = 2  # of the folders; another number makes them again
 SEED = 1  # of x*
 DTYPES = {"double": np.float64, "single": np.float32}
-# Beyond so many nonzeros a graph partition takes longer than the measurements.
+# Beyond this many nonzeros a graph partition takes longer than the measurements.
 MOST_NNZ_OF_METIS = 150_000_000
 PARTITIONS = ("auto", "metis", "contiguous")
 
@@ -186,7 +186,7 @@ class Problem:
         return CsrMatrix(self.read("indptr"), self.read("indices"), self.read("data"))
 
     def for_pes(self, pes: int) -> Path:
-        """Return the folder for so many PEs, which refers to the arrays of this one."""
+        """Return the folder for N PEs, which refers to the arrays of this one."""
         shares = sources_hash("cpufree.partition.methods")
         folder = self.folder / f"pes{pes}-{self.method}-{shares}"
         if not (folder / "problem.json").exists():

@@ -49,7 +49,7 @@ def problem() -> str:
 
 
 def heap_bytes(a: Arrays, pes: int) -> int:
-    """Return bytes of symmetric memory that suffice for a problem on so many PEs, however uneven.
+    """Return bytes of symmetric memory that suffice for a problem on N PEs, however uneven.
 
     Two vectors with ghosts, of which none is longer than the system, and a buffer, in which a row
     lies once at most for each of the others.

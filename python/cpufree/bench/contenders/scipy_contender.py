@@ -58,7 +58,7 @@ class ScipyContender:
         }
 
     def _trial(self, threads: int | None) -> float:
-        """Return the seconds of a few iterations with so many threads of the BLAS."""
+        """Return the seconds of a few iterations with N threads of the BLAS."""
         seconds = []
         with threadpool_limits(threads, user_api="blas"):
             for _ in range(TRIALS):

@@ -39,7 +39,7 @@ class Entry:
         return any("{pes}" in word for word in self.command)
 
     def command_for(self, pes: int) -> list[str]:
-        """Return the command for so many PEs."""
+        """Return the command for N PEs."""
         changes = {"{pes}": str(pes), "{python}": sys.executable}
         words = list(self.command)
         for mark, text in changes.items():

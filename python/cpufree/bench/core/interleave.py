@@ -29,13 +29,13 @@ class Watch(Protocol):
     """Follows the run."""
 
     def begin(self, steps: int) -> None:
-        """So many solves are to be done."""
+        """N solves are to be done."""
 
     def at(self, what: str) -> None:
         """This is being done."""
 
     def advance(self, steps: int = 1) -> None:
-        """So many solves are done, or will not be."""
+        """N solves are done, or will not be."""
 
 
 class InterleavedRun(ABC, Generic[P]):

@@ -49,7 +49,7 @@ class Pool:
         self._keeper.__exit__(kind, error, at)
 
     def load(self, entry: Entry, pes: int, folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-        """Have a contender load a problem on so many PEs; return its facts.
+        """Have a contender load a problem on N PEs; return its facts.
 
         `options`: those of the benchmark. Raises WorkerFailure where its process fails, Refused
         where it says why not.

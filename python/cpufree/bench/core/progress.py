@@ -52,7 +52,7 @@ class RunProgress:
             self._bar.stop()
 
     def begin(self, steps: int) -> None:
-        """So many solves are to be done."""
+        """N solves are to be done."""
         if self.shown:
             self._task = self._bar.add_task("", total=steps, what="")
 
@@ -62,6 +62,6 @@ class RunProgress:
             self._bar.update(self._task, what=what)
 
     def advance(self, steps: int = 1) -> None:
-        """So many solves are done, or will not be."""
+        """N solves are done, or will not be."""
         if self._task is not None:
             self._bar.advance(self._task, steps)

@@ -23,7 +23,7 @@ def measure_rate(gpus: tuple[int, ...] | None, cores: int) -> dict[str, Any]:
 
 
 def measure_triad(cores: int) -> dict[str, Any]:
-    """Return the rates of the triad on so many cores."""
+    """Return the rates of the triad on N cores."""
     elements = array_elements(last_level_bytes(caches()))
     try:
         with Triad(elements, cores) as triad:

@@ -43,7 +43,7 @@ def parser_of(bench: Bench, about: str) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
     parser.add_argument("--repeats", type=int, default=bench.repeats, help="rounds (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the random order")
-    parser.add_argument("--seconds", type=float, help="begin no case after so many")
+    parser.add_argument("--seconds", type=float, help="begin no case after N")
     parser.add_argument("--out", type=Path, help="the record, JSON lines")
     parser.add_argument("--show", type=Path, metavar="RECORD", help="print a record's table")
     parser.add_argument("--dry-run", action="store_true", help="list the cases, measure nothing")

@@ -119,7 +119,7 @@ class Slope:
         most: int = 20_000,
         lasting: float = 0.05,
     ) -> None:
-        """`seconds(steps)` runs so many steps and returns what they take."""
+        """`seconds(steps)` runs N steps and returns what they take."""
         self._seconds, self._short, self._most, self._lasting = seconds, short, most, lasting
         self._steps = 0
 

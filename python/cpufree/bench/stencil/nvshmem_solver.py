@@ -20,7 +20,7 @@ LINE = 128  # bytes: rows begin on lines of memory
 
 
 def heap_bytes(shape: Sequence[int], value_bytes: int, pes: int) -> int:
-    """Return bytes of symmetric memory that suffice for the slabs of a grid on so many PEs.
+    """Return bytes of symmetric memory that suffice for the slabs of a grid on N PEs.
 
     Two copies of the planes of the largest slab, with a ghost plane on either side.
     """

@@ -31,7 +31,7 @@ class Case:
     per_pe: bool
 
     def shape_for(self, pes: int) -> tuple[int, ...]:
-        """Return the points along each axis on so many PEs.
+        """Return the points along each axis on N PEs.
 
         A grid for each PE grows along its axes in turn, the first one first, by factors of 2; what
         is left of the number of PEs goes to the first axis.

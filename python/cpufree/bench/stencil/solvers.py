@@ -65,7 +65,7 @@ class StencilSolver(ABC):
     def run(
         self, start: NDArray[Any], iterations: int, variant: str, check: bool
     ) -> tuple[float, NDArray[Any] | None]:
-        """Return seconds, and where asked to the values after so many iterations."""
+        """Return seconds, and where asked to the values after N iterations."""
 
 
 class EngineSolver(StencilSolver):

@@ -130,7 +130,7 @@ def cost(
 
 
 def _waits(program: ir.Program, rows: float, rates: Rates) -> float:
-    """Return the time of all exchanges of a turn that most blocks, of so many rows, wait for.
+    """Return the time of all exchanges of a turn that most blocks, of N rows, wait for.
 
     Where a group computes on fewer rows, the other blocks go on: over many turns, what a few blocks
     wait for beside them does not hold up the rest.

@@ -42,7 +42,7 @@ class Rates:
 
     @classmethod
     def of(cls, known: Machine | None, pes: int) -> Rates:
-        """Return those of a machine where so many GPUs run a program; None: nothing is known."""
+        """Return those of a machine where N GPUs run a program; None: nothing is known."""
         there = of_gpu("") if known is None else known
 
         def seconds(name: str) -> float:

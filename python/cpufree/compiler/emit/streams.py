@@ -125,6 +125,6 @@ class _Streams(Grid):
         return ["for (int turn = 0; turn < turns; ++turn) {", *(f"  {m}" for m in moves), "}"]
 
     def _pass(self, name: str, turns: int, i: str) -> list[str]:
-        """Return the function that does a round of so many turns."""
+        """Return the function that does a round of N turns."""
         chain = chain_of(self.program, self.plan.rounds, turns, self.in_registers)
         return StreamPass(self, self.tiled, self.plan, chain, turns).lines(name)

@@ -44,7 +44,7 @@ class SweepOptions:
     most_rows : int
         That are chosen.
     order : str
-        The tiles that a block does: "strides" (every so many-th; blocks are beside one another),
+        The tiles that a block does: "strides" (every N-th; blocks are beside one another),
         "chunks" (one behind the other, along the last axis), "down" (along the first axis), or
         "queue" (a block that is ready takes the next one).
     aligned : bool
@@ -105,5 +105,5 @@ def rows_of_tile(dims: int, tile: Tile) -> int:
 
 
 def tiles(counts: tuple[int, ...], rows: int, tile: Tile) -> int:
-    """Return how many tiles a PE with so many rows has."""
+    """Return how many tiles a PE with N rows has."""
     return -(-rows // rows_of_tile(len(counts), tile)) * math.prod(inner_tiles(counts, tile))

@@ -41,7 +41,7 @@ class GroupWork:
     operations: int = 5
 
     def finds_registers(self, rows: int) -> bool:
-        """Return whether a thread of so many rows finds registers for what it loads and stores.
+        """Return whether a thread of N rows finds registers for what it loads and stores.
 
         Loads that are added up need theirs for a short time; results wait for one another.
         """
@@ -49,11 +49,11 @@ class GroupWork:
         return loads <= _LOADED and rows * self.stores * self.words <= _STORED
 
     def fitting(self, rows: int) -> int:
-        """Return the rows of a thread, up to so many, for which it finds registers; 1 at least."""
+        """Return the rows of a thread, up to N, for which it finds registers; 1 at least."""
         return next((n for n in range(rows, 1, -1) if self.finds_registers(n)), 1)
 
     def cycles(self, rows: int) -> float:
-        """Return about how many cycles of a multiprocessor a warp of so many rows takes."""
+        """Return about how many cycles of a multiprocessor a warp of N rows takes."""
         loads = self.columns * rows + self.beyond
         moves = (loads + self.stores * rows) * self.words
         slow = _SLOW if self.words > 1 else _FAST

@@ -26,14 +26,14 @@ class Split:
     is_last: bool = True
 
     def axis(self, dims: int) -> int | None:
-        """Return the axis that is divided of an array of so many axes; None: it has a copy."""
+        """Return the axis that is divided of an array of N axes; None: it has a copy."""
         if dims < self.dims:
             return None
         return dims - self.dims if self.is_last else 0
 
 
 def splits(dims: int) -> Iterator[Split]:
-    """Yield the ways to divide arrays of up to so many axes, the usual one first."""
+    """Yield the ways to divide arrays of up to N axes, the usual one first."""
     yield Split(dims)
     for fewer in range(dims - 1, 0, -1):
         yield Split(fewer)

@@ -207,7 +207,7 @@ class Moving:
     expr: ir.Expr
 
     def axis(self, axis: ir.Axis, points: int) -> ir.Axis:
-        """Return an axis of so many points at the index; a bad one is a fault of the run."""
+        """Return an axis of N points at the index; a bad one is a fault of the run."""
         if axis.wrap:
             raise OutOfRange("an index of the run into what np.roll gives is not taken")
         i = ir.Op("py_index", (self.expr, ir.Literal(points, "int64")), "int64")
@@ -313,7 +313,7 @@ def broadcast(value: ArrayValue, shape: tuple[int, ...]) -> ir.Expr:
 
 
 def without_leading_ones(value: ArrayValue, dims: int) -> ArrayValue:
-    """Return an array with at most so many dimensions, without leading ones of one point."""
+    """Return an array with at most N dimensions, without leading ones of one point."""
     index: list[int | slice | None] = []
     for k in range(max(0, len(value.shape) - dims)):
         if value.shape[k] != 1:

@@ -26,8 +26,8 @@ from cpufree.compiler.passes.tiles import NotOnChip, offsets
 class Version:
     """An array as a level has made it, or (level -1) as it lies in memory when a round begins.
 
-    `field`: whose values; of `rows`, so many are kept. `before`, `behind`, `left`, `right`: how
-    many rows and columns beyond those that are stored are needed.
+    `field`: whose values; `rows`: how many of its rows are kept. `before`, `behind`, `left`,
+    `right`: how many rows and columns beyond those that are stored are needed.
     """
 
     field: str
@@ -122,7 +122,7 @@ class Chain:
 
 
 def chain_of(program: ir.Program, rounds: Rounds, turns: int, in_registers: set[str]) -> Chain:
-    """Return the levels of a round of so many turns; `in_registers`: fields without memory.
+    """Return the levels of a round of N turns; `in_registers`: fields without memory.
 
     Raises
     ------

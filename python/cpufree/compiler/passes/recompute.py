@@ -3,7 +3,7 @@
 The residual of a fine grid that is read by the restriction to a coarse one would be written and
 read again, with a barrier between: more than it takes to compute it where it is read. The reader
 gets the expression in place of the value. The bits are those of NumPy, as each value is computed as
-before, only more than once, or not at all where nobody reads it.
+before, only more than once, or not at all where nothing reads it.
 """
 
 from __future__ import annotations

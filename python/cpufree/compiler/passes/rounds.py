@@ -81,7 +81,7 @@ def rounds_of(program: ir.Program) -> Rounds | None:
 
 
 def ghosts_in_rounds(program: ir.Program, rounds: Rounds, turns: int) -> dict[str, Ghosts]:
-    """Return the ghosts that rounds of so many turns need, of each distributed field.
+    """Return the ghosts that rounds of N turns need, of each distributed field.
 
     Raises
     ------

@@ -19,7 +19,7 @@ Kernel = tuple[str, int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Sent:
-    """A message that a rank has begun to send: the so many-th of its exchange."""
+    """A message that a rank has begun to send, by its number in the exchange."""
 
     rank: int
     site: int

@@ -73,7 +73,7 @@ class MessagePlaces:
         return max(1, min(self.most_slices, -(-size // SLICE)))
 
     def threads_of(self, values: int) -> int:
-        """Return how many threads of a block copy a message of so many values.
+        """Return how many threads of a block copy a message of N values.
 
         One thread, or one warp, need not meet the others before the flag is raised.
         """

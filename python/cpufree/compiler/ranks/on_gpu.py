@@ -37,7 +37,7 @@ def _grid_program(program: ir.Program) -> ir.Program:
 def kernel_of_ranks(
     ranks: Ranks, multiprocessors: int, roles: bool = True, puts: str = "auto"
 ) -> GridKernel:
-    """Return the kernel of ranks, each of which has so many multiprocessors.
+    """Return the kernel of ranks, each of which has N multiprocessors.
 
     `roles`: blocks may be divided (ranks/roles.py). `puts`: how messages are put, one of
     ranks/layout.py's PUTS.

@@ -48,7 +48,7 @@ CPUFREE_KERNEL_FN bool run(P& port, const A& args, std::byte* heap) {{
 
 
 FEW_POINTS = 1 << 22
-"""Of a rank that exchanges: up to so many, one block for each multiprocessor is taken.
+"""Of a rank that exchanges: up to this number, one block for each multiprocessor is taken.
 
 Measured with half a million points and with two (docs/dace.md): 10 and 20 % faster than as many
 blocks as find room.

@@ -36,7 +36,7 @@ RANKS = Kind(
 
 @dataclass(frozen=True)
 class RanksWork(Work):
-    """A program of so many ranks, each of which is a PE."""
+    """A program of N ranks, each of which is a PE."""
 
     ranks: int
     array: str = ""

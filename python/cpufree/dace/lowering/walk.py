@@ -230,7 +230,7 @@ class Walk(Scalars):
             try:
                 first, last, by = (affine(x, self.names) for x in r)
             except NotAffine:
-                self.place.fail(f"the bounds {r} are not to be had", "use sums of sizes")
+                self.place.fail(f"the bounds {r} cannot be computed", "use sums of sizes")
             turns, _, facts = range_of("_", (first, last, by), self.space, self.place, True)
             found.append((first, int(by.constant), turns.count, facts))
         return found

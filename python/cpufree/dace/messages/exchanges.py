@@ -2,7 +2,7 @@
 
 Sends and receives that follow one another with nothing between become one exchange: all regions are
 granted, all puts begin, then all are awaited. Blocking ones are put together like that, and others
-are: a message is done where its operation stands or earlier, as far as anybody can see, for regions
+are: a message is done where its operation stands or earlier, if no rank can tell, for regions
 that overlap begin a new exchange. Neighbours then do not wait for one another in a chain.
 
 A program that ends where sends wait for their receives to be posted (MPI_Issend) ends here: of the

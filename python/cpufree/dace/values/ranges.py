@@ -63,7 +63,7 @@ def ranges_of(
             first, last, step = (affine(x, names) for x in bounds)
         except NotAffine:
             begin, end, by = bounds
-            place.fail(f"the range {begin}:{end + 1}:{by} is not to be had", "use sums of sizes")
+            place.fail(f"the range {begin}:{end + 1}:{by} cannot be computed", "use sums of sizes")
         own = f"{name}@{tag}" if tag or name in space.ranges else name
         ranges[own], values[name], more = range_of(own, (first, last, step), space, place)
         facts += more

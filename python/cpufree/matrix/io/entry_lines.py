@@ -50,7 +50,7 @@ class Header:
         return 0 if self.format == "array" else 2 if self.field == "pattern" else 3
 
     def amount(self, numbers: int) -> str:
-        """Return how much so many numbers are, in words: 4 entries, or 12 numbers of an array."""
+        """Return how much N numbers are, in words: 4 entries, or 12 numbers of an array."""
         each = self.numbers_per_line
         if not each:
             return f"{numbers} numbers"

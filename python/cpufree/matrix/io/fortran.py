@@ -50,7 +50,7 @@ class Format:
     """Numbers are divided by blanks, any number of them on a line: (*)."""
 
     def lines_of(self, count: int) -> int:
-        """Return how many lines so many numbers take."""
+        """Return how many lines N numbers take."""
         more = count - len(self.first)
         return min(count, 1) if more <= 0 else 1 + -(-more // len(self.later))
 

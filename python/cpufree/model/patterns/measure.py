@@ -96,7 +96,7 @@ def places(engine: str) -> tuple[list[Place], str]:
 
 
 def sharing(gpus: Sequence[int], pes: int) -> tuple[int, ...]:
-    """Return a GPU for each of so many PEs, neighbours on the same one.
+    """Return a GPU for each of N PEs, neighbours on the same one.
 
     >>> sharing((0, 1), 5)
     (0, 0, 0, 1, 1)
@@ -112,7 +112,7 @@ def measure_patterns(
     """Measure all patterns; return them, and what this machine lacks, with the reason.
 
     Args:
-        halos: by the name of a matrix, what gives the bytes of its halos on so many PEs.
+        halos: by the name of a matrix, what gives the bytes of its halos on N PEs.
         seconds: after which no further pattern begins.
 
     Raises:

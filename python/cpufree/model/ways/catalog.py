@@ -126,7 +126,7 @@ class ProcessWay:
     def times(
         self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
     ) -> list[float]:
-        """Return the seconds of so many exchanges; see `time` for errors."""
+        """Return the seconds of N exchanges; see `time` for errors."""
         for _ in range(-(-warm_ups // messages)):
             self.time(mode, size, messages)
         return [self.time(mode, size, messages) for _ in range(repeats)]
@@ -183,7 +183,7 @@ class ProcessWay:
         return (done - begin) / 2 if mode == "single" else done - begin
 
     def _await(self, size: int) -> None:
-        """Wait until so many bytes are there to be read."""
+        """Wait until N bytes are there to be read."""
         there = array.array("i", [0])
         while there[0] < size:
             if self._process is None or self._process.poll() is not None:

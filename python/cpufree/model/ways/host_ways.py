@@ -152,7 +152,7 @@ class HostProbe:
     def times(
         self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
     ) -> list[float]:
-        """Return the seconds of so many exchanges, or launches of `messages` kernels.
+        """Return the seconds of N exchanges, or launches of `messages` kernels.
 
         Raises:
             InvalidInputError: the way cannot send messages of this size. EngineError: it broke

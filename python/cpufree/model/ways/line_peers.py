@@ -28,7 +28,7 @@ class LinePeers:
         return bool(self._processes)
 
     def start(self, program: Sequence[str], count: int, env: Mapping[str, str]) -> None:
-        """Start so many processes of a program.
+        """Start N processes of a program.
 
         Raises:
             EngineError: one cannot start.

@@ -59,7 +59,7 @@ class PeerWay:
     def times(
         self, mode: str, size: int, messages: int, warm_ups: int, repeats: int
     ) -> list[float]:
-        """Return the seconds of so many exchanges.
+        """Return the seconds of N exchanges.
 
         Raises:
             InvalidInputError: the way cannot send messages of this size. EngineError: a process is

@@ -63,7 +63,7 @@ class Call:
         return value.value if isinstance(value, Host) else value
 
     def done(self, most: int) -> None:
-        """Refuse what has not been taken, and more than so many arguments by position."""
+        """Refuse what has not been taken, and more than N arguments by position."""
         if len(self.args) > most:
             self.fail(f"this function takes {counted(most, 'argument')} here", "give no more")
         for name in self.keywords:

@@ -112,7 +112,7 @@ def _gradient(c: Call, f: ArrayValue, along: int, h: Value, order: int) -> Array
 
 
 def rounded(c: Call) -> Value:
-    """np.round: to the nearest number with so many decimals, ties to even ones."""
+    """np.round: to the nearest number with N decimals, ties to even ones."""
     if on_host(c):
         return beforehand(c)
     operand, decimals = c.operand(), _known(c, "decimals", 1, 0)

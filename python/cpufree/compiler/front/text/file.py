@@ -28,7 +28,7 @@ def text_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], ast.Function
     """Return the lines of the file that a function stands in, and its def there.
 
     Raises:
-        InvalidInputError: the text is not to be had, is no def, or is not the function's any more.
+        InvalidInputError: the text cannot be read, is no def, or is no longer the function's.
     """
     code = function.__code__
     if code.co_name == "<lambda>" or code.co_flags & _NO_DEF:
@@ -41,7 +41,7 @@ def text_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], ast.Function
         if linecache.getlines(code.co_filename):  # it has become shorter
             _edited(function)
         raise InvalidInputError(
-            f"the text of {function.__name__} is not to be had: the compiler reads it from "
+            f"the text of {function.__name__} cannot be read: the compiler reads it from "
             "the file (functions typed at a prompt have none)"
         ) from None
     except (SyntaxError, ValueError):

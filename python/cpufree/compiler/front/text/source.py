@@ -35,7 +35,7 @@ class Source:
 
         Raises:
             InvalidInputError: it is no function of Python, a decorator has wrapped it, or its text
-                is not to be had, or not the function's.
+                cannot be read, or is not the function's.
         """
         if not inspect.isfunction(function):
             raise InvalidInputError(
