@@ -14,7 +14,7 @@ import numpy as np
 from cpufree import Solver
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
-from cpufree.bench.declared.solving import matrix, told
+from cpufree.bench.declared.solving import matrix, summary
 from cpufree.engines import gpus
 from cpufree.generate.suites import suite
 from cpufree.matrix.problem import CsrMatrix
@@ -34,7 +34,7 @@ def timed(A: CsrMatrix, where: dict[str, Any], rtol: float) -> dict[str, Any]:
         raise RuntimeError(f"no answer: {result.reason}")
     phases = {name: t for name, t in solver._matrix.setup_timings.items() if t > 1e-4}
     found = {"engine": result.engine, "pes": result.pes, "why": result.why, "timings": phases}
-    return {**told(result), **found, "seconds": end - begin, "set_up": made - begin}
+    return {**summary(result), **found, "seconds": end - begin, "set_up": made - begin}
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:

@@ -16,7 +16,7 @@ import numpy as np
 from cpufree import Solver
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
-from cpufree.bench.declared.solving import matrix, told
+from cpufree.bench.declared.solving import matrix, summary
 
 # Those by which it is decided which preconditioners stay.
 SYSTEMS = (
@@ -46,7 +46,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         more["kernel"] = result.timings["kernel"]
         more["whole"] = solver.setup_seconds + result.timings["solve"]
         more["factor_seconds"] = result.timings.get("setup_system_factors", 0.0)
-        return {**told(result), **more, **{key: solver.plan.get(key) for key in KEPT}}
+        return {**summary(result), **more, **{key: solver.plan.get(key) for key in KEPT}}
 
     with contextlib.ExitStack() as stack:
         solvers: dict[str, Solver] = {}

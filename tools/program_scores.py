@@ -37,7 +37,7 @@ MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True)
-class Told:
+class Prediction:
     """What is predicted of a program on N GPUs."""
 
     us: float
@@ -47,7 +47,7 @@ class Told:
     blocks: int
 
 
-def predicted(name: str, n: int, pes: int, known: Machine) -> Told | None:
+def predicted(name: str, n: int, pes: int, known: Machine) -> Prediction | None:
     """Return what is predicted of a program with n points a side; None: it has too few rows."""
     program = cases.find(name)
     given = cases.arguments(name, n, 40)
@@ -59,12 +59,12 @@ def predicted(name: str, n: int, pes: int, known: Machine) -> Told | None:
     where = groups, pes, kept, MULTIPROCESSORS
     text, rates = chosen_kernel(*where, known=known).text, Rates.of(known, pes)
     if text.on_chip is None:
-        return Told(sweep_time(*where, rates), "sweep", text.most_blocks)
+        return Prediction(sweep_time(*where, rates), "sweep", text.most_blocks)
     kind = "streams" if isinstance(text.on_chip, StreamPlan) else "tiles"
-    return Told(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
+    return Prediction(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
 
 
-def is_comparable(found: Told, ours: dict[str, Any], record: str, pes: int) -> bool:
+def is_comparable(found: Prediction, ours: dict[str, Any], record: str, pes: int) -> bool:
     """Return whether the kernel of a record is the one that is chosen today, as it is today."""
     if found.kind == "streams" and record == EARLIER and pes > 1:
         return False

@@ -282,7 +282,7 @@ class Outputs:
         return lines
 
 
-def tell_plan(solver: Solver) -> str:
+def describe_plan(solver: Solver) -> str:
     """Say in a few words how a solver divided its matrix."""
     plan = solver.plan
     words = counted(plan["pes"], "PE")

@@ -17,12 +17,12 @@ from cpufree.cli import display, endings, timeline
 from cpufree.cli.commands import (
     Outputs,
     check_length,
+    describe_plan,
     load_system,
     read_partition,
     read_vector,
     right_hand_side,
     stage,
-    tell_plan,
 )
 from cpufree.cli.option_types import with_options
 from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
@@ -187,7 +187,7 @@ class SolveWork:
             notes,
             "setting up",
             lambda: Solver(problem.matrix, **setup),
-            tell_plan,
+            describe_plan,
         )
         self.laps.lap("setup")
         return solver
@@ -205,7 +205,7 @@ class SolveWork:
         Return the result as the check leaves it.
         """
         laps, outputs = self.laps, self.outputs
-        result = result.of_rhs(self.told_rhs())
+        result = result.of_rhs(self.describe_rhs())
         if lines:  # x lies there
             outputs = dataclasses.replace(outputs, out=None)
         checked = None
@@ -236,7 +236,7 @@ class SolveWork:
             paper.print(timeline.chart(timeline.phases(laps, result.timings)))
         return result
 
-    def told_rhs(self) -> str:
+    def describe_rhs(self) -> str:
         """Return what b is: a word of --rhs, or a file."""
         rhs = self.given["rhs"]
         words = {"ones": "all ones (the default of --rhs)", "random": "random, standard normal"}

@@ -32,7 +32,7 @@ _EVERYWHERE = ""  # all addresses of this machine
 _MOST_BYTES = 4096  # of the file
 
 
-class NotThere(OSError):
+class NotAnnounced(OSError):
     """Rank 0 has not said yet where it is, or what says so cannot be trusted."""
 
 
@@ -200,7 +200,7 @@ def _make_private(folder: Path) -> None:
 
 
 def look(env: RankEnv) -> Place:
-    """Return where rank 0 is; NotThere while nothing that can be trusted says so."""
+    """Return where rank 0 is; NotAnnounced while nothing that can be trusted says so."""
     file = meeting_file(env)
     if file is None:
         host, port = address_of(env)
@@ -214,7 +214,7 @@ def look(env: RankEnv) -> Place:
         else:
             host, port = address_of(env)
     except (KeyError, ValueError, TypeError):
-        raise NotThere(f"{file} does not say where rank 0 is") from None
+        raise NotAnnounced(f"{file} does not say where rank 0 is") from None
     return Place(host, port, secret.encode())
 
 
@@ -225,7 +225,7 @@ def _read(file: Path, trusted: bool) -> dict[str, Any]:
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise NotThere(f"{file} is not there, which rank 0 writes") from None
+        raise NotAnnounced(f"{file} is not there, which rank 0 writes") from None
     with os.fdopen(handle, "rb") as opened:
         if not trusted:
             _check_owner(file, os.fstat(handle), stat.S_ISREG)
@@ -235,16 +235,16 @@ def _read(file: Path, trusted: bool) -> dict[str, Any]:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise NotThere(f"{file} is no file of rank 0")
+        raise NotAnnounced(f"{file} is no file of rank 0")
     return content
 
 
 def _check_owner(path: Path, found: os.stat_result, is_kind: Any) -> None:
-    """Raise NotThere unless this user alone can read and change a file or folder."""
+    """Raise NotAnnounced unless this user alone can read and change a file or folder."""
     others = stat.S_IMODE(found.st_mode) & 0o077
     if is_kind(found.st_mode) and found.st_uid == os.geteuid() and not others:
         return
-    raise NotThere(
+    raise NotAnnounced(
         f"{path} is not this user's alone (owner {found.st_uid}, mode "
         f"{stat.S_IMODE(found.st_mode):04o}): another user may have made it; remove it, or set "
         "CPUFREE_SECRET to a random text in all ranks, and CPUFREE_RENDEZVOUS to where they meet"

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import cpufree
 from cpufree.bench.declared import Case
 from cpufree.bench.declared.process import ProcessError, ask
-from cpufree.bench.declared.solving import as_scipy, iterating, matrix, scipy_jacobi, told
+from cpufree.bench.declared.solving import as_scipy, iterating, matrix, scipy_jacobi, summary
 from cpufree.matrix.load import as_csr
 
 pytestmark = pytest.mark.cpu_only
@@ -43,7 +43,7 @@ def test_a_solve_that_ends_early_is_not_timed() -> None:
 def test_a_solve_tells_how_it_ended() -> None:
     A = cpufree.generate.poisson2d(nx=9, ny=9)
     with cpufree.Solver(A, engine="cpu_threads") as solver:
-        found = told(solver.solve(np.ones(81), rtol=1e-8))
+        found = summary(solver.solve(np.ones(81), rtol=1e-8))
     assert found["reason"] == "CONVERGED_RTOL"
     assert found["residual"] <= 1.01e-8
     assert found["iterations"] > 3

@@ -114,7 +114,7 @@ def test_a_file_that_others_can_read_or_write_is_not_trusted(folders: Path, mode
     env = of(0, f"file:{folders}/meet")
     with places.listen(env)[0]:
         (folders / "meet").chmod(mode)
-        with pytest.raises(places.NotThere, match="is not this user's alone"):
+        with pytest.raises(places.NotAnnounced, match="is not this user's alone"):
             places.look(env)
 
 
@@ -124,7 +124,7 @@ def test_a_file_of_another_user_is_not_trusted(
     env = of(0, f"file:{folders}/meet")
     with places.listen(env)[0]:
         monkeypatch.setattr(os, "geteuid", lambda: 12345)
-        with pytest.raises(places.NotThere, match="mode 0600"):
+        with pytest.raises(places.NotAnnounced, match="mode 0600"):
             places.look(env)
 
 
@@ -148,7 +148,7 @@ def test_a_file_without_sense_is_none_of_rank_0(folders: Path, text: str) -> Non
     file = folders / "meet"
     file.touch(0o600)
     file.write_text(text)
-    with pytest.raises(places.NotThere):
+    with pytest.raises(places.NotAnnounced):
         places.look(of(1, f"file:{file}"))
 
 

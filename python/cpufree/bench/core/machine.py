@@ -122,13 +122,13 @@ def source_state() -> dict[str, Any]:
     root = source_root()
     # A source tree without history may lie inside another repository.
     if root is None or _git(root, "rev-parse", "--show-toplevel") != str(root):
-        return told_state(env.source_commit())
+        return state_from_text(env.source_commit())
     changed = _git(root, "status", "--porcelain")
     modified = None if changed is None else bool(changed)
     return {"commit": _git(root, "rev-parse", "HEAD"), "modified": modified}
 
 
-def told_state(text: str) -> dict[str, Any]:
+def state_from_text(text: str) -> dict[str, Any]:
     """Return commit and modified of a text such as 3649143, or 3649143-dirty; "": not known.
 
     Raises InvalidInputError for a text that is none.

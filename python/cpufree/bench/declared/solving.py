@@ -94,7 +94,7 @@ def scipy_jacobi(matrix: Any, try_both: bool = True) -> Callable[..., float]:
     return solve
 
 
-def told(result: Result) -> dict[str, Any]:
+def summary(result: Result) -> dict[str, Any]:
     """Return what a record says of a solve."""
     return {
         "seconds": result.timings["kernel"],

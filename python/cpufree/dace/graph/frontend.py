@@ -101,7 +101,7 @@ def own_graph_of(program: Any, arguments: Mapping[str, Any], place: Place) -> An
             return graph
         # Without annotations DaCe takes types and sizes from the arguments.
         given = {} if is_typed(program) else dict(arguments)
-        _read_names_anew(program, set())
+        _reread_names(program, set())
         return parsed(lambda: program.to_sdfg(simplify=True, **given), place)
 
 
@@ -112,7 +112,7 @@ def graph_of(program: Any, arguments: Mapping[str, Any], place: Place = _NOWHERE
         return fused(graph)
 
 
-def _read_names_anew(program: Any, seen: set[int]) -> None:
+def _reread_names(program: Any, seen: set[int]) -> None:
     """Let a program of DaCe's, and those that it calls, have the values that names have now."""
     from dace.frontend.python.parser import DaceProgram, _get_locals_and_globals
 
@@ -122,7 +122,7 @@ def _read_names_anew(program: Any, seen: set[int]) -> None:
     program.global_vars = _get_locals_and_globals(program.f)
     for name, value in program.global_vars.items():
         if isinstance(value, DaceProgram) and name in program.f.__code__.co_names:
-            _read_names_anew(value, seen)
+            _reread_names(value, seen)
 
 
 def is_typed(program: Any) -> bool:
