@@ -106,7 +106,7 @@ MEANINGS = {
     "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
         matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
     "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
-        solved on one set-up, see `columns`, and `Result.columns` tells of each. May be an array
+        solved on one set-up, see `columns`, and `Result.columns` has each. May be an array
         of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
         is then one like it, and nothing passes through the host.""",
     "x0": "First guess, where b lies; default zero.",
@@ -154,10 +154,10 @@ MEANINGS = {
         sends, computes and waits for is recorded (`Result.trace`). Results have the same bits; of
         one right-hand side.""",
     "partition_cache": """Folder in which partitions that METIS finds are kept and looked for, by
-        the pattern of A; several processes may share it. A damaged file is made again, and told.
+        the pattern of A; several processes may share it. A damaged file is replaced and reported.
         Default: none are kept.""",
     "solves": """Solves that are expected with this matrix. Auto takes the engine and as many GPUs
-        as give the last answer soonest, set-up included; `Result.why` tells the times compared.""",
+        as give the last answer soonest, set-up included; `Result.why` gives the times compared.""",
     "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
         else the CPU (cpu_threads). The last two are for programs that a launcher has started as
         several processes, each of which makes the same calls: nvshmem has a GPU for each; the

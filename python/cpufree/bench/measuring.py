@@ -57,7 +57,7 @@ class Measuring:
     ] = "auto"
     tuning: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME.KEY=VALUE", help="Told to a contender; may be repeated."),
+        typer.Option(metavar="NAME.KEY=VALUE", help="Passed to a contender; may be repeated."),
     ] = None
     timeout: Annotated[
         float,

@@ -90,7 +90,7 @@ def engine_finding(team: Team) -> Finding:
     try:
         result = solve(matrix, matrix @ solution, rtol=1e-12, engine=engine)
     except CpufreeError as error:
-        return Finding(engine, Status.FAILED, str(error), "NVSHMEM_DEBUG=WARN may tell more.")
+        return Finding(engine, Status.FAILED, str(error), "NVSHMEM_DEBUG=WARN may print more.")
     difference = np.abs(result.x - solution)
     if team.rank != 0:  # which has all of x; the rows of others are NaN here
         difference = difference[np.isfinite(difference)]

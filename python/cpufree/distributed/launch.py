@@ -194,7 +194,7 @@ def _tell_end(codes: Sequence[int | None]) -> None:
     """Say which rank has failed: those that may know why are to be ended."""
     rank, code = next((rank, code) for rank, code in enumerate(codes) if code)
     say(
-        f"cpufree: rank {rank} has ended {spell(code)}; those that still ran {GRACE:g} s later "
+        f"cpufree: rank {rank} has ended {spell(code)}; ranks that still ran {GRACE:g} s later "
         "are ended"
     )
 

@@ -98,7 +98,7 @@ def with_coordinates(name: str, **params: object) -> tuple[sp.csr_array, Any]:
         matrix = generate(name, **params)
     if not kept:
         bodies = ", ".join(key for key, module in _MODULES.items() if module == "hex_elasticity")
-        raise InvalidInputError(f"{name} tells no coordinates; these generators do: {bodies}")
+        raise InvalidInputError(f"{name} gives no coordinates; these generators do: {bodies}")
     return matrix, kept[-1]
 
 

@@ -26,9 +26,9 @@ HALO = Option(
 )  # fmt: skip
 SIZES = Option(
     "sizes", "text", None,
-    "Bytes of messages, with commas between; those that are no powers of two are held out. "
+    "Bytes of messages, separated by commas; sizes that are no powers of two are held out. "
     "Default: 8 to 8388608.",
-    "bytes of messages, with commas between; those that are no powers of two are held out",
+    "bytes of messages, separated by commas; sizes that are no powers of two are held out",
     form="LIST", otherwise="8 to 8388608",
 )  # fmt: skip
 SEED = Option(

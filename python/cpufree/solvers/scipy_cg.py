@@ -316,7 +316,7 @@ def check_operator(A: LinearOperator, pc: str | Levels | None) -> None:
     check_shape(A.shape)
     if pc not in (None, "none"):
         raise InvalidInputError(
-            f"pc={pc!r} needs the entries of A, which a LinearOperator does not tell: give M"
+            f"pc={pc!r} needs the entries of A, which a LinearOperator does not have: give M"
         )
 
 

@@ -29,7 +29,7 @@ def test_a_rank_that_has_failed_is_noticed_whatever_its_number(
 ) -> None:
     monkeypatch.setattr(launch, "GRACE", 0.1)
     assert launch_pair(lambda rank: "sys.exit(3)" if rank == 1 else "time.sleep(600)") == 3
-    said = "cpufree: rank 1 has ended with exit code 3; those that still ran 0.1 s later are ended"
+    said = "cpufree: rank 1 has ended with exit code 3; ranks that still ran 0.1 s later are ended"
     assert capsys.readouterr().err.strip() == said
 
 

@@ -45,7 +45,7 @@ def test_generators_tell_where_the_nodes_of_their_unknowns_are() -> None:
     assert points.shape == (free.shape[0] // 3, 3)
     inside = np.abs(free @ rigid_body_modes(points)).max(axis=1).reshape(-1, 3).max(axis=1)
     assert (inside[points[:, 0] > 1.5] < 1e-9).all()  # away from the edge that is held
-    with pytest.raises(InvalidInputError, match="poisson2d tells no coordinates"):
+    with pytest.raises(InvalidInputError, match="poisson2d gives no coordinates"):
         with_coordinates("poisson2d")
 
 

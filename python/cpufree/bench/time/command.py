@@ -41,7 +41,8 @@ def time_command(
         str, typer.Option(metavar="LIST", help="command, script, repeat.")
     ] = "command,script,repeat",
     contenders: Annotated[
-        str, typer.Option(metavar="LIST", help="cpufree, scipy, cupy; auto: those that are here.")
+        str,
+        typer.Option(metavar="LIST", help="cpufree, scipy, cupy; auto: all installed."),
     ] = "auto",
     engine: Annotated[str, typer.Option(help="Of cpufree: auto, cuda_p2p, cpu_threads.")] = "auto",
     pes: Annotated[

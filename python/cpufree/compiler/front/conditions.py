@@ -138,7 +138,7 @@ class Conditions:
         self.builder.fail(
             node,
             "whether these are one object is not known here",
-            "compare values with ==, or pass a number that tells",
+            "compare values with ==, or pass a number that decides",
         )
 
     def _boolop(self, node: ast.BoolOp, scope: Scope, truth_alone: bool = False) -> Value:
