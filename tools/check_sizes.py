@@ -34,7 +34,6 @@ EXCEPTIONS = {
     "cpufree/problem",
     "python/cpufree/cli",
     "python/cpufree/solvers",
-    "tests/cpp/support",
 }
 # Foundations and solvers: what a reader of solvers meets.
 FOUNDATIONS = "base bindings/core device distributed engines formats gpu launch plugins problem "
