@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cpufree import options
+from cpufree.model import options as model_options
 from cpufree.options import Option
-from cpufree.options import model as model_options
-from cpufree.options import simulate as simulate_options
 from cpufree.options import stencil as stencil_options
 from cpufree.options.variables import VARIABLES
+from cpufree.simulate import options as simulate_options
 
 TABLES = {
     **options.TABLES,

@@ -24,7 +24,7 @@ from cpufree.cli.commands import (
 from cpufree.cli.option_types import UsageError, refuse, with_options
 from cpufree.cli.run_record import flags, run_record
 from cpufree.env import preset_shared_gpus
-from cpufree.options import model as model_options
+from cpufree.model import options as model_options
 from cpufree.options.schema import Option
 
 if TYPE_CHECKING:

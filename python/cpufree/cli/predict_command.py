@@ -21,7 +21,7 @@ from cpufree.cli.commands import (
 from cpufree.cli.option_types import refuse, with_options
 from cpufree.cli.predict_report import advice, prediction_report, stencil_report
 from cpufree.cli.run_record import run_record
-from cpufree.options import model as model_options
+from cpufree.model import options as model_options
 from cpufree.text import counted
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from cpufree.cli.commands import (
 )
 from cpufree.cli.option_types import as_argument, refuse, with_options
 from cpufree.cli.run_record import run_record
-from cpufree.options import simulate as simulate_options
+from cpufree.simulate import options as simulate_options
 
 if TYPE_CHECKING:
     from cpufree.machine.clusters import Cluster

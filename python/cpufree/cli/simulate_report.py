@@ -88,8 +88,8 @@ def band(finding: Finding) -> str:
 def paper(given: Mapping[str, Any]) -> Report:
     """Simulate figures 8 to 11 of LeBeane et al. 2017, and check its statements."""
     from cpufree.machine.clusters import load_cluster
-    from cpufree.options.simulate import PAPER_MACHINE
     from cpufree.simulate import study
+    from cpufree.simulate.options import PAPER_MACHINE
 
     cluster = load_cluster(given["machine"] or PAPER_MACHINE)
     if given["plot"]:

@@ -11,9 +11,9 @@ from cli_runner import Run, runner
 from synthetic_samples import LOGGOP, SIZES, rows_of, samples_of
 
 from cpufree.machine.communication import write_ways
+from cpufree.model import options as model_options
 from cpufree.model.fit import fit
 from cpufree.model.samples import read_samples, write_samples
-from cpufree.options import model as model_options
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_runner import Run, runner
 
-from cpufree.options import simulate as simulate_options
+from cpufree.simulate import options as simulate_options
 from cpufree.simulate import study
 from cpufree.simulate.sweep import PROGRAMS
 from cpufree.simulate.ways import WAYS
