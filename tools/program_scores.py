@@ -37,8 +37,8 @@ MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """What is predicted of a program on N GPUs."""
+class Told:
+    """What is predicted of a program on so many GPUs."""
 
     us: float
     """Of a step."""
@@ -47,7 +47,7 @@ class Prediction:
     blocks: int
 
 
-def predicted(name: str, n: int, pes: int, known: Machine) -> Prediction | None:
+def predicted(name: str, n: int, pes: int, known: Machine) -> Told | None:
     """Return what is predicted of a program with n points a side; None: it has too few rows."""
     program = cases.find(name)
     given = cases.arguments(name, n, 40)
@@ -59,12 +59,12 @@ def predicted(name: str, n: int, pes: int, known: Machine) -> Prediction | None:
     where = groups, pes, kept, MULTIPROCESSORS
     text, rates = chosen_kernel(*where, known=known).text, Rates.of(known, pes)
     if text.on_chip is None:
-        return Prediction(sweep_time(*where, rates), "sweep", text.most_blocks)
+        return Told(sweep_time(*where, rates), "sweep", text.most_blocks)
     kind = "streams" if isinstance(text.on_chip, StreamPlan) else "tiles"
-    return Prediction(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
+    return Told(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
 
 
-def is_comparable(found: Prediction, ours: dict[str, Any], record: str, pes: int) -> bool:
+def is_comparable(found: Told, ours: dict[str, Any], record: str, pes: int) -> bool:
     """Return whether the kernel of a record is the one that is chosen today, as it is today."""
     if found.kind == "streams" and record == EARLIER and pes > 1:
         return False
@@ -72,7 +72,7 @@ def is_comparable(found: Prediction, ours: dict[str, Any], record: str, pes: int
 
 
 def scores() -> Iterator[dict[str, Any]]:
-    """Yield a line for each program of the records on N GPUs."""
+    """Yield a line for each program of the records on so many GPUs."""
     for record in RECORDS:
         lines = [json.loads(x) for x in (FOLDER / f"{record}.jsonl").read_text().splitlines()]
         known = of_gpu(lines[0]["gpus"][0])

@@ -16,7 +16,7 @@ constexpr std::int64_t kNodesOfPart = 48;  // at least, that a graph made smalle
 constexpr std::int64_t kShareOfPart = 16;  // a node is no heavier than this part of a part
 constexpr std::int32_t kNobody = -1;
 
-// Lists the neighbours of all nodes of a graph, with N entries to look at, by all cores:
+// Lists the neighbours of all nodes of a graph, with so many entries to look at, by all cores:
 // list(mine, node, add) calls add(neighbour), with what a thread works with, mine = make().
 template <class Make, class F>
 void list_neighbours(RowGraph& graph, std::int64_t entries, Make&& make, F&& list) {

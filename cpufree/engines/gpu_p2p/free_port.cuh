@@ -1,4 +1,4 @@
-// The port of kernels whose threads wait only for their team, a warp: where a thread is, and
+// The port of kernels whose threads wait for nobody but their team, a warp: where a thread is, and
 // atomics.
 #pragma once
 

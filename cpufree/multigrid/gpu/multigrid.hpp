@@ -23,7 +23,7 @@ class GpuMultigrid {
   GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy, const GpuRows<T>& rows,
                const PeLayout& of_a, int threads);
 
-  // Whether an update can recompute the numbers: a GPU has made the levels, and had room to keep
+  // Whether an update can compute the numbers anew: a GPU has made the levels, and had room to keep
   // what they were made from.
   bool keeps_patterns() const { return made_ != nullptr; }
   // Numbers of a matrix with the same pattern: of A's rows as they were sent, and then as they lie

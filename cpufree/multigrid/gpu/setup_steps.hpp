@@ -26,7 +26,7 @@ struct MatrixOnGpu {
   multigrid::setup::Rows view() const { return {rows, ptr.data(), col.data(), val.data()}; }
 };
 
-// A product, and what its numbers are recomputed from: its pattern, and a list of the rows that
+// A product, and what its numbers are computed anew from: its pattern, and a list of the rows that
 // have too many columns for tables on chip.
 struct ProductOnGpu : MatrixOnGpu {
   gpu::DeviceArray<std::int32_t> long_rows;
@@ -100,7 +100,7 @@ class SetupSteps {
                 std::int32_t* candidate);
   std::int32_t places_of_far_tables(const std::int32_t* rows, std::int64_t count,
                                     const std::int32_t* bound, std::int64_t all);
-  // For N rows; in scratch memory.
+  // For so many rows; in scratch memory.
   multigrid::setup::FarTables far_tables(std::int32_t places, std::int64_t rows);
 
   gpu::Stream stream_;

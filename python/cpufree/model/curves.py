@@ -50,7 +50,7 @@ class Curve:
         return dict(zip(self.units, self.values, strict=True))
 
     def __call__(self, size: ArrayLike) -> Array:
-        """Return the time for messages of N bytes, 0 included."""
+        """Return the time for messages of so many bytes, 0 included."""
         m = np.asarray(size, dtype=np.float64)
         if self.form == "power":
             scale, exponent, gap = self.values

@@ -54,7 +54,7 @@ class Growth:
             _require_time("a slope", slope)
 
     def __call__(self, size: ArrayLike) -> Array:
-        """Return the time for messages of N bytes."""
+        """Return the time for messages of so many bytes."""
         m = np.asarray(size, dtype=np.float64)
         ends = (*self.starts[1:], math.inf)
         total = np.zeros_like(m)

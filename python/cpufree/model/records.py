@@ -60,7 +60,7 @@ class Comparison:
     lines: tuple[Compared, ...]
 
     def errors(self, pes: int | None = None) -> np.ndarray:
-        """Return |error| of all lines, or of those on N GPUs."""
+        """Return |error| of all lines, or of those on so many GPUs."""
         chosen = [one for one in self.lines if pes in (None, one.measured.facts.pes)]
         return np.abs([one.error for one in chosen])
 

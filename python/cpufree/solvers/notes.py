@@ -13,7 +13,7 @@ from cpufree.solvers.result import Reason, Result
 
 # The recursive residual may understate the true one by this factor before the user is warned.
 GAP = 10.0
-# A weighted residual above this part of b, and this many times the plain one, is reported.
+# A weighted residual above this part of b, and so many times the plain one, is told.
 HIDDEN, HIDDEN_TIMES = 0.1, 10.0
 
 

@@ -13,14 +13,14 @@
 
 namespace cpufree {
 
-// Of a launch for N items.
+// Of a launch for so many items.
 inline unsigned layout_blocks(std::int64_t items) {
   constexpr std::int64_t kMost = 16384;
   return static_cast<unsigned>(
       std::clamp<std::int64_t>((items + layout::kThreads - 1) / layout::kThreads, 1, kMost));
 }
 
-// Of N items, the threads that are to share them where each thread adds what it has found to
+// Of so many items, the threads that are to share them where each thread adds what it has found to
 // numbers of all: a number takes one addition at a time, so that two million of them take longer
 // than the rows that they are of. As many as run at once.
 inline std::int64_t summing_threads(std::int64_t items) {
