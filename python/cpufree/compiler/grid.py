@@ -22,6 +22,7 @@ from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
 from cpufree.compiler.passes.barriers import add_barriers, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.compose import compose_updates
 from cpufree.compiler.passes.planes import split_planes
 from cpufree.compiler.passes.points import group_points, interleave
 from cpufree.compiler.passes.recompute import recompute
@@ -52,9 +53,14 @@ def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
     return align_locals(split_planes(made, kept), kept)
 
 
+def swept_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program in groups, as few as pays where each is a sweep over memory."""
+    return grid_groups(compose_updates(program), kept)
+
+
 def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
-    """Return a program ready for GPUs; checked."""
-    return _with_barriers(grid_groups(program, kept))
+    """Return a program ready for sweeps over memory; checked."""
+    return _with_barriers(swept_groups(program, kept))
 
 
 def _with_barriers(groups: ir.Program) -> ir.Program:
@@ -197,8 +203,12 @@ def chosen_kernel(
     multiprocessors: int,
     memory: int = MEMORY,
     known: Machine | None = None,
+    swept: ir.Program | None = None,
 ) -> GridKernel:
-    """Return the kernel of a program of groups that takes the least time, as far as is known."""
+    """Return the kernel of a program of groups that takes the least time, as far as is known.
+
+    `swept`: the program after swept_groups, if sweeps over memory are to do that one.
+    """
     given = groups, pes, kept, multiprocessors
     makes: list[Callable[[], GridKernel]] = [
         lambda: tile_kernel(*given, memory, known=known),
@@ -214,10 +224,11 @@ def chosen_kernel(
         else:
             assert kernel.text.on_chip is not None
             found.append((time_of(groups, kernel.text.on_chip, *given[1:], rates), kernel))
-    sweeps = sweep_time(*given, rates)
+    over_memory = groups if swept is None else swept
+    sweeps = sweep_time(over_memory, *given[1:], rates)
     if found and min(time for time, _ in found) < sweeps:
         return min(found, key=lambda one: one[0])[1]
-    made = _with_barriers(groups)
+    made = _with_barriers(over_memory)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")

@@ -20,6 +20,7 @@ from cpufree.compiler.ir_expressions import (
     FIXED,
     FOLDED,
     Axis,
+    Choice,
     Element,
     Expr,
     Fold,
@@ -34,10 +35,10 @@ from cpufree.compiler.ir_expressions import (
 )
 
 __all__ = [
-    "FIXED", "FOLDED", "TYPES", "Assign", "Axis", "Barrier", "Break", "Continue", "Element",
-    "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group", "Halo", "If",
-    "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal", "Read",
-    "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
+    "FIXED", "FOLDED", "TYPES", "Assign", "Axis", "Barrier", "Break", "Choice", "Continue",
+    "Element", "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group",
+    "Halo", "If", "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal",
+    "Read", "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
     "WaitSignal", "blocks", "children", "reads", "touched_fields", "walk", "with_blocks",
     "with_reads",
 ]  # fmt: skip

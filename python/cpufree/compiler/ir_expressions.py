@@ -113,7 +113,24 @@ class Fold:
     type: str
 
 
-Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold"
+@dataclass(frozen=True)
+class Choice:
+    """One value at the points r of a stage with low <= r[k] < high for each axis k, another beside.
+
+    Only the one that is chosen is computed: the other's reads may be beyond the ends of fields.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    inside: Expr
+    beside: Expr
+
+    @property
+    def type(self) -> str:
+        """The type of both values."""
+        return self.inside.type
+
+
+Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold | Choice"
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return expr.args
     if isinstance(expr, Fold):
         return (expr.value,)
+    if isinstance(expr, Choice):
+        return (expr.inside, expr.beside)
     if isinstance(expr, Read):
         return tuple(a.index for a in expr.axes if a.index is not None)
     return expr.indices if isinstance(expr, Element) else ()
@@ -176,6 +195,9 @@ def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
         return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
     if isinstance(expr, Fold):
         return dataclasses.replace(expr, value=with_reads(expr.value, change))
+    if isinstance(expr, Choice):
+        inside, beside = (with_reads(e, change) for e in (expr.inside, expr.beside))
+        return dataclasses.replace(expr, inside=inside, beside=beside)
     if isinstance(expr, Element):
         index, *more = (with_reads(i, change) for i in expr.indices)
         return dataclasses.replace(expr, index=index, more=tuple(more))

@@ -134,6 +134,9 @@ def expression(e: ir.Expr) -> str:
         return f"{e.field}[{', '.join(map(expression, e.indices))}]"
     if isinstance(e, ir.Fold):
         return f"{e.op}(r{e.dim} below {e.count}: {expression(e.value)})"
+    if isinstance(e, ir.Choice):
+        where = ", ".join(f"r{k} in {a}:{b}" for k, (a, b) in enumerate(e.ranges))
+        return f"({expression(e.inside)} if {where} else {expression(e.beside)})"
     args = [expression(a) for a in e.args]
     if e.name == "cast":
         return f"{e.type}({args[0]})"

@@ -121,6 +121,12 @@ class Sweep(SweepPoints):
         def leaf(e: ir.Expr) -> str | None:
             if isinstance(e, ir.Read):
                 return self.read_text(e, number, k, guarded)
+            if isinstance(e, ir.Choice):
+                inside = cxx(e.inside, leaf, str(work.line))
+                if not guarded:
+                    return inside
+                beside = cxx(e.beside, leaf, str(work.line))
+                return f"({self.within(work, e.ranges, k)} ? {inside} : {beside})"
             if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
                 return None
             return self.scalar(e, work.line)
@@ -255,7 +261,7 @@ class Sweep(SweepPoints):
     def lines(self) -> list[str]:
         """Return the statements of the group, without what joins its reductions."""
         rows = range(self.tile.rows)
-        several = len(rows) > 1 or len({w.box for w in self.works}) > 1
+        several = len(rows) > 1 or len({w.box for w in self.works}) > 1 or self.chooses()
         if len(rows) == 1 and several and self.is_short:
             return self._swept(self.points(["0"], True))
         whole = self.points([str(k) for k in rows], False)

@@ -144,7 +144,7 @@ def _may_be_later(after: list[Work], reader: ir.Assign, work: Work) -> bool:
 
 def _moved(work: Work, read: ir.Read) -> ir.Expr | None:
     """Return the value of a stage at the points of a read of it."""
-    if work.value.type != read.type or _has_places(work.value):
+    if work.value.type != read.type or has(work.value, ir.Element, ir.Fold, ir.Choice):
         return None
     moved: list[ir.Read] = []
 
@@ -158,9 +158,9 @@ def _moved(work: Work, read: ir.Read) -> ir.Expr | None:
     return value if len(moved) == sum(1 for _ in ir.reads(work.value)) else None
 
 
-def _has_places(e: ir.Expr) -> bool:
-    """Return whether an expression has indices of its own: of elements, of folds."""
-    return isinstance(e, ir.Element | ir.Fold) or any(_has_places(c) for c in ir.children(e))
+def has(e: ir.Expr, *kinds: type) -> bool:
+    """Return whether there are such parts in an expression, as have indices of their own."""
+    return isinstance(e, kinds) or any(has(c, *kinds) for c in ir.children(e))
 
 
 def _axis(a: ir.Axis, work: Work, read: ir.Read) -> ir.Axis | None:
