@@ -56,6 +56,8 @@ _STD = {
     "isnan": "is_nan",
 }
 _OURS = [
+    "left_shift",
+    "right_shift",
     "floor_divide",
     "remainder",
     "absolute",

@@ -15,6 +15,7 @@ from cpufree.compiler.front import masks, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.distribution import ALL_ROWS, fail_moving
 from cpufree.compiler.front.operands import fail_as_array
+from cpufree.compiler.front.rows import point
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -89,6 +90,12 @@ class Parts:
         for item in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
             is_slice = isinstance(item, ast.Slice)
             value = self._slice(item, scope) if is_slice else unpacked(self.eval(item, scope))
+            if isinstance(value, TupleValue) and (value.is_list or item is not node.slice):
+                self.builder.fail(
+                    item,
+                    "an array is indexed by several numbers at once",
+                    "u[[0, -1]] = 0 is taken; else write a line for each, or a slice",
+                )
             parts = value.items if isinstance(value, TupleValue) else [value]
             found += [(item, part) for part in parts]
         index: list[Any] = []
@@ -118,7 +125,7 @@ class Parts:
         except values.OutOfRange as error:
             self.builder.fail(node, str(error), "correct the index")
         self._check_moving(index, result)
-        return result if result.shape or to_write else self._point(node, result)
+        return result if result.shape or to_write else point(self.builder, node, result)
 
     def _check_moving(self, index: list[Any], result: ArrayValue) -> None:
         """Refuse an index of the run along the axis that is divided among PEs."""
@@ -126,11 +133,6 @@ class Parts:
         for read in ir.reads(result.expr):
             if moving and read.axes[0].index and self.builder.fields[read.field].distributed:
                 fail_moving(self.builder, moving[0].node)
-
-    def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
-        """Return the value at one point, which all PEs get."""
-        single = ArrayValue(result.expr, (), result.type)
-        return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
 
     def _slice(self, item: ast.expr, scope: Scope) -> Value:
         assert isinstance(item, ast.Slice)

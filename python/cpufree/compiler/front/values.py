@@ -99,6 +99,14 @@ class Scope:
     """What is read of names around the function."""
     unbound: dict[str, str] = field(default_factory=dict)
     """Names that may have no value, or one of several, and why."""
+    outer: Scope | None = None
+    """Of the function in which the function is defined."""
+
+    def of(self, name: str) -> Scope:
+        """Return the scope in which a name is looked up."""
+        if self.outer is None or name in self.own or name in self.names:
+            return self
+        return self.outer.of(name)
 
 
 def all_same(a: Value, b: Value) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -137,14 +139,21 @@ def rounded(c: Call) -> Value:
     return b.materialise(c.node, "rounded", rounded) if rounded is operand else rounded
 
 
+_MOST_WIDE: dict[Any, Callable[[int], float]] = {
+    "constant": lambda n: math.inf, "edge": lambda n: math.inf, "wrap": lambda n: n,
+    "reflect": lambda n: n - 1, "symmetric": lambda n: n,
+}  # fmt: skip
+"""By the mode of np.pad, the points that may be beside an axis of n points."""
+
+
 def pad(c: Call) -> Value:
-    """np.pad: a larger array with a constant, the edge, or the other end around it."""
+    """np.pad: a larger array with a constant, the edge, the other end or a mirror around it."""
     array, mode = c.array(), _known(c, "mode", 2, "constant")
     width = c.take("pad_width", 1)
     constant = c.keywords.pop("constant_values", Host(0, literal=True))
     c.done(3)
-    if mode not in ("constant", "edge", "wrap"):
-        c.fail(f"np.pad of mode {mode!r} is not taken", "use constant, edge or wrap")
+    if mode not in _MOST_WIDE:
+        c.fail(f"np.pad of mode {mode!r} is not taken", f"use one of {', '.join(_MOST_WIDE)}")
     if isinstance(values.unpacked(constant), TupleValue):
         c.fail("np.pad with several constants", "give one, and write the others into the result")
     b, dims = c.e.builder, len(array.shape)
@@ -159,8 +168,8 @@ def pad(c: Call) -> Value:
     b.assign(c.node, values.sliced(result, inner), array)
     for axis, (x, y) in enumerate(pairs if mode != "constant" else ()):
         n = array.shape[axis]
-        if mode == "wrap" and max(x, y) > n:
-            c.fail("np.pad wraps around an axis more than once", "use a smaller width")
+        if max(x, y) > _MOST_WIDE[mode](n):
+            c.fail("np.pad goes over an axis more than once", "use a smaller width")
         # Along the axes before, what is beside is there already, as NumPy does it.
         cut = [*(slice(None),) * (axis + 1), *inner[axis + 1 :]]
         for to, source in _beside(mode, x, y, n):
@@ -176,6 +185,11 @@ def _beside(mode: str, x: int, y: int, n: int) -> list[tuple[slice, slice]]:
     before, behind = slice(0, x), slice(x + n, x + n + y)
     if mode == "edge":
         found = [(before, slice(x, x + 1)), (behind, slice(x + n - 1, x + n))]
+    elif mode in ("reflect", "symmetric"):
+        again = int(mode == "symmetric")  # the edge itself
+        places = [(k, 2 * x - again - k) for k in range(x)]
+        places += [(x + n + k, x + n - 2 + again - k) for k in range(y)]
+        found = [(slice(to, to + 1), slice(of, of + 1)) for to, of in places]
     else:
         found = [(before, slice(n, n + x)), (behind, slice(x, x + y))]
     return [(to, of) for to, of in found if to.stop > to.start]
