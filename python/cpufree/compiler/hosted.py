@@ -22,7 +22,7 @@ from cpufree.compiler.grid import returned_fields, swept_groups
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.layout import GridLayout, most_pes
 from cpufree.compiler.passes import exchange
-from cpufree.compiler.passes.accesses import elements, scalar_accesses
+from cpufree.compiler.passes.accesses import scalar_accesses
 from cpufree.compiler.passes.rows import scalars_read
 from cpufree.compiler.runner import Outcome, Runner, Words, scalar_bytes
 from cpufree.engines.watch import Watch
@@ -326,4 +326,4 @@ def depends(s: ir.For) -> bool:
         elif isinstance(part, ir.For):
             exprs += [part.start, part.stop]
     names = {n for e in exprs for n in scalars_read(e)}
-    return s.var in names or any(scalars_read(e.index) for x in exprs for e in elements(x))
+    return s.var in names or any(scalars_read(e.index) for x in exprs for e in ir.elements(x))

@@ -30,6 +30,7 @@ from cpufree.compiler.ir_expressions import (
     Scalar,
     Span,
     children,
+    elements,
     reads,
     with_reads,
 )
@@ -39,8 +40,8 @@ __all__ = [
     "Element", "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group",
     "Halo", "If", "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal",
     "Read", "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
-    "WaitSignal", "blocks", "children", "reads", "touched_fields", "walk", "with_blocks",
-    "with_reads",
+    "WaitSignal", "blocks", "children", "elements", "reads", "touched_fields", "walk",
+    "with_blocks", "with_reads",
 ]  # fmt: skip
 
 TYPES = ("bool", "int32", "int64", "float32", "float64")

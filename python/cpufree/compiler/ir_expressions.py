@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 FIXED = -1
 """Of an axis of a read that does not depend on the point."""
@@ -166,12 +166,27 @@ class Span:
         return self.start + (self.count - 1) * self.step + 1 if self.count else self.start
 
 
-def reads(expr: Expr) -> Iterator[Read]:
-    """Yield the reads in an expression."""
-    if isinstance(expr, Read):
-        yield expr
-    for child in children(expr):
-        yield from reads(child)
+def reads(expr: Expr) -> tuple[Read, ...]:
+    """Return the reads in an expression."""
+    return _of_kind(expr, Read)
+
+
+def elements(expr: Expr) -> tuple[Element, ...]:
+    """Return the elements in an expression."""
+    return _of_kind(expr, Element)
+
+
+def _of_kind(expr: Expr, kind: type) -> tuple[Any, ...]:
+    """Return the parts of an expression of a kind, which are found once: passes ask often."""
+    if isinstance(expr, Literal | Scalar):
+        return ()
+    found: tuple[Any, ...] | None = vars(expr).get(kind.__name__)
+    if found is None:
+        found = (expr,) if isinstance(expr, kind) else ()
+        for child in children(expr):
+            found += _of_kind(child, kind)
+        vars(expr)[kind.__name__] = found
+    return found
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:

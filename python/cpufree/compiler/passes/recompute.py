@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements, expressions
+from cpufree.compiler.passes.accesses import expressions
 from cpufree.compiler.passes.boxes import Box, without
 from cpufree.compiler.passes.copies import Body, replaced
 from cpufree.compiler.passes.points import at_own_point
@@ -71,7 +71,7 @@ def _reads(s: Work, name: str) -> bool:
 
 def _uses(s: ir.Statement, name: str) -> bool:
     """Return whether a statement itself touches a field."""
-    if any(e.field == name for expr in expressions(s) for e in elements(expr)):
+    if any(e.field == name for expr in expressions(s) for e in ir.elements(expr)):
         return True
     if not isinstance(s, ir.Assign | ir.Reduce):
         return False
