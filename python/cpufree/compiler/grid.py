@@ -20,7 +20,7 @@ from cpufree.compiler.front.values import ArrayValue, TupleValue, Value
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
-from cpufree.compiler.passes.barriers import add_barriers, check_barriers
+from cpufree.compiler.passes.barriers import add_barriers, by_one_block, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
 from cpufree.compiler.passes.compose import compose_updates
 from cpufree.compiler.passes.planes import split_planes
@@ -58,14 +58,15 @@ def swept_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
     return grid_groups(compose_updates(program), kept)
 
 
-def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
-    """Return a program ready for sweeps over memory; checked."""
-    return _with_barriers(swept_groups(program, kept))
+def grid_passes(program: ir.Program, kept: Collection[str], pes: int = 2) -> ir.Program:
+    """Return a program ready for sweeps over memory of so many PEs (2: of any); checked."""
+    return with_barriers(swept_groups(program, kept), pes)
 
 
-def _with_barriers(groups: ir.Program) -> ir.Program:
-    """Return a program of groups as sweeps do it; checked."""
-    made = add_barriers(interleave(groups))
+def with_barriers(groups: ir.Program, pes: int) -> ir.Program:
+    """Return a program of groups as sweeps of so many PEs do it; checked."""
+    made = interleave(groups)
+    made = add_barriers(by_one_block(made) if pes == 1 else made)
     check_barriers(made)
     return made
 
@@ -228,7 +229,7 @@ def chosen_kernel(
     sweeps = sweep_time(over_memory, *given[1:], rates)
     if found and min(time for time, _ in found) < sweeps:
         return min(found, key=lambda one: one[0])[1]
-    made = _with_barriers(over_memory)
+    made = with_barriers(over_memory, pes)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
@@ -242,7 +243,7 @@ def sparing_kernel(
     known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
-    made = _with_barriers(group_points(_laid_out(program, kept)))
+    made = with_barriers(group_points(_laid_out(program, kept)), pes)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why="GPUs have no memory for more")

@@ -163,9 +163,13 @@ class Wait:
 
 @dataclass(frozen=True)
 class Barrier:
-    """All blocks of a PE wait for one another; `neighbours`: and for those of the PEs beside."""
+    """All blocks of a PE wait for one another; `neighbours`: and for those of the PEs beside.
+
+    `of_block`: the threads of each block alone do.
+    """
 
     neighbours: bool
+    of_block: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,9 +194,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Group:
-    """Stages that go over the rows of a PE together."""
+    """Stages that go over the rows of a PE together; `by_one`: one block does all points."""
 
     stages: tuple[Stage, ...]
+    by_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         verb = "put" if isinstance(s, ir.Put) else "wait for"
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
-        yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+        whom = " of each block" if s.of_block else " with the PEs beside" if s.neighbours else ""
+        yield f"barrier{whom}"
     elif isinstance(s, ir.Grant | ir.Start | ir.Finish):
         yield _message_text(s)
     elif isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
@@ -61,7 +62,7 @@ def _statement(s: ir.Statement) -> Iterator[str]:
     elif isinstance(s, ir.Exchange):
         yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
-        yield "together:"
+        yield "together, by one block:" if s.by_one else "together:"
         for stage in s.stages:
             lag = f"   [{stage.lag} rows behind]" if stage.lag else ""
             yield from (f"  {line}{lag}" for line in _statement(stage.work))

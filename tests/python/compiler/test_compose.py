@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ import cpufree
 from cpufree.compiler import ir
 from cpufree.compiler.grid import grid_passes, swept_groups
 from cpufree.compiler.passes import compose
+from cpufree.compiler.passes.barriers import check_barriers
+from cpufree.errors import EngineError
 
 
 @cpufree.program
@@ -125,6 +129,33 @@ def test_v_cycles_sweep_each_grid_three_times() -> None:
     made = grid_passes(v_cycles.lower(u, u.copy(), 1.0, 4, 2), ())
     cycle = next(s for s in made.body if isinstance(s, ir.For))
     assert sum(isinstance(s, ir.Barrier) for s in ir.walk(cycle.body)) == 3 * 3 + 1
+
+
+def test_coarse_grids_of_v_cycles_are_done_by_one_block() -> None:
+    u = np.zeros((129, 129))
+    lowered = v_cycles.lower(u, u.copy(), 1.0, 5, 2)
+    of_several = grid_passes(lowered, (), pes=2)
+    assert not any(isinstance(s, ir.Group) and s.by_one for s in ir.walk(of_several.body))
+    made = grid_passes(lowered, (), pes=1)
+    cycle = next(s for s in made.body if isinstance(s, ir.For))
+    barriers = [s for s in ir.walk(cycle.body) if isinstance(s, ir.Barrier)]
+    # Three on 129 points a side, two on 65, one before the first grid of one block.
+    assert sum(not b.of_block for b in barriers) == 6
+    assert sum(b.of_block for b in barriers) == 7
+    found = [k for k, s in enumerate(ir.walk(made.body)) if isinstance(s, ir.Barrier)]
+    for number in range(len(found)):
+        with pytest.raises(EngineError, match="missing"):
+            check_barriers(replace(made, body=_without(made.body, iter(range(99)), number)))
+
+
+def _without(body: Any, numbers: Iterator[int], left_out: int) -> Any:
+    """Return statements without one barrier, by its number."""
+    kept = []
+    for s in body:
+        if isinstance(s, ir.Barrier) and next(numbers) == left_out:
+            continue
+        kept.append(ir.with_blocks(s, lambda inner: _without(inner, numbers, left_out)))
+    return tuple(kept)
 
 
 @pytest.mark.parametrize("name", CASES)

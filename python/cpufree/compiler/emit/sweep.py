@@ -37,6 +37,8 @@ class Sweep(SweepPoints):
         self.is_short = (
             False  # no thread has more than a point: tests of where it lies cost nothing
         )
+        self.by_one = False
+        """One block does all points."""
         self.queue = ""
         """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works, between=True)
@@ -306,6 +308,8 @@ class Sweep(SweepPoints):
         """Return the function of the runtime that goes over the tiles."""
         if self.queue:
             return f"sweep_queue<{self.tile.threads}>"
+        if self.by_one:
+            return f"sweep_of_one<{self.tile.threads}>"
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
         order = "chunks" if self.options.order in ("chunks", "down") else "strides"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}>"

@@ -26,12 +26,18 @@ class Points:
 
 @dataclass(frozen=True)
 class Access:
-    """Points of a field that are read or written; `ghosts`: read by another PE than their owner."""
+    """Points of a field that are read or written; `ghosts`: read by another PE than their owner.
+
+    `by_one`: by one block of its PE alone, the same one always; `met`: whose threads have waited
+    for one another since.
+    """
 
     field: str
     points: tuple[Points, ...]
     writes: bool
     ghosts: bool = False
+    by_one: bool = False
+    met: bool = False
 
     def conflicts(self, later: Access) -> bool:
         """Return whether a later access must wait for this one, wherever both are done."""
