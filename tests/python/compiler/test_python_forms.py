@@ -92,6 +92,28 @@ def _wrong_count(u):
 
 
 @cpufree.program
+def _effects(u):
+    def grown():
+        u[...] += 1.0
+        return np.max(u)
+
+    return any(grown() > x for x in (0.0, 100.0))
+
+
+@cpufree.program
+def _one_of_two_functions(u):
+    def f(a):
+        return a + 1.0
+
+    if np.max(u) > 0.0:
+
+        def f(a):
+            return a - 1.0
+
+    u[...] = f(u)
+
+
+@cpufree.program
 def _rows_by_list(u):
     rows = [0, -1]
     u[rows] = 0.0
@@ -117,6 +139,8 @@ def _list_with_two_names(u):
         (_decorated, "a decorator of a function inside a program"),
         (_unknown_bits, "number of bits that is not known"),
         (_wrong_count, "2 names for 7 values"),
+        (_effects, "what a generator evaluates writes"),
+        (_one_of_two_functions, "f is one thing on one way and another one .a function."),
         (_rows_by_list, "indexed by several numbers at once"),
         (_columns_by_tuple, "indexed by several numbers at once"),
         (_list_with_two_names, "another name, a loop or the caller shows"),

@@ -125,7 +125,7 @@ FUNCTIONS: dict[Any, Any] = {
 
 def comprehension(e: Evaluates, node: ast.ListComp, scope: Scope) -> Value:
     """Return the list that a comprehension makes."""
-    inner = replace(scope, names=dict(scope.names), unbound=dict(scope.unbound))
+    inner = Scope(outer=scope, of_comprehension=True)
     turns = _turns(e, node.generators, inner)
     kept = e.builder.kept
     return TupleValue(tuple(kept(node, e.eval(node.elt, inner), "item") for _ in turns), True)
@@ -149,8 +149,6 @@ def _turns(e: Evaluates, loops: list[ast.comprehension], scope: Scope) -> Iterat
 def _bind(b: Builder, target: ast.expr, item: Value, scope: Scope) -> None:
     if isinstance(target, ast.Name):
         scope.names[target.id] = item
-        scope.unbound.pop(target.id, None)
-        scope.own |= {target.id}
         return
     for name, part in unpacked_for(b, target, item):
         _bind(b, name, part, scope)

@@ -337,7 +337,7 @@ class Lowering:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         body = self._body(program.source)
         around: Scope | None = getattr(program, "scope", None)
-        if around is not None and around not in self.scopes:
+        if around is not None and all(around.function is not s for s in self.scopes):
             self.builder.fail(
                 node,
                 f"{program.name} is called after the function that defines it has ended",

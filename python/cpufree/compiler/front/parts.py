@@ -42,7 +42,7 @@ class Parts:
         if isinstance(base, TupleValue):
             return self._item(node, base, self.host(node.slice, scope, "this index"))
         if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
-            if isinstance(base.value, list | tuple) and _has_slice(node.slice):
+            if isinstance(base.value, list | tuple) and base.text and _has_slice(node.slice):
                 fail_as_array(self.builder, node, base)
             key = Host(self.host(node.slice, scope, "this index"), literal=True)
             item = self.on_host(node, operator.getitem, base, key)

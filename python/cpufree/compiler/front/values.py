@@ -100,13 +100,19 @@ class Scope:
     unbound: dict[str, str] = field(default_factory=dict)
     """Names that may have no value, or one of several, and why."""
     outer: Scope | None = None
-    """Of the function in which the function is defined."""
+    """Of the function in which the function is defined, or the comprehension stands."""
+    of_comprehension: bool = False
 
     def of(self, name: str) -> Scope:
         """Return the scope in which a name is looked up."""
         if self.outer is None or name in self.own or name in self.names:
             return self
         return self.outer.of(name)
+
+    @property
+    def function(self) -> Scope:
+        """The scope of the function that a comprehension stands in."""
+        return self.outer.function if self.of_comprehension and self.outer else self
 
 
 def all_same(a: Value, b: Value) -> bool:

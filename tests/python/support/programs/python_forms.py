@@ -102,6 +102,16 @@ def lambdas_and_arguments(u, k, n):
 
 
 @form
+def lists_of_lambdas(u, k, n):
+    late, now = [], [(lambda a, k=k: a * k) for k in (1, 2, 3)]
+    for t in (1, 2, 3):
+        late.append(lambda a: a * t)  # noqa: B023
+    both = [(lambda a: a * t + j) for j in (4, 5)]  # noqa: B023
+    t = 7
+    return tuple(f(u) for f in (*late, *now, *both))
+
+
+@form
 def inside_one_another(u, k, n):
     def outer(a):
         def inner(b):
@@ -167,7 +177,7 @@ def truths_of_generators(u, k, n):
 @form
 def largest_of_several(u, k, n):
     largest = max(np.max(f) for f in (u, 2.0 * u, u + 1.0))
-    return largest, min(np.max(u), 0.5, np.min(u)), max([n, 2]), min(u.shape), max(1, 2, 3)
+    return largest, min(np.max(u), 0.5, np.min(u)), max([n, 2]), min(u.shape), max(1, 2.5, n)
 
 
 # --- else of loops ---
@@ -261,6 +271,8 @@ def multiplied(u, k, n):
     inner = (slice(1, -1),) * 2
     u[inner] *= 2.0
     a, b = [np.max(u)] * 2
+    if u.shape[1:] * 2 == (5, 5) and (1, *u.shape[1:]) == (1, 5):
+        a += 1.0
     return a, b, (n,) * 2 + (0,), 2 * [1]
 
 

@@ -157,6 +157,8 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
         if len(c.args) == 1 and not isinstance(c.args[0], ArrayValue):
             c.args = lists.items_of(builder, c.node, c.args[0])
         c.done(len(c.args))
+        if on_host(c) and c.args:
+            return beforehand(c)
         if len(c.args) < 2 or any(isinstance(a, ArrayValue) for a in c.args):
             c.fail(
                 f"Python's {name} takes several numbers here",

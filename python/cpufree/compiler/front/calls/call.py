@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.compiler import ir
 from cpufree.compiler.front.calls.advice import instead_of
 from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
@@ -51,10 +52,17 @@ class Call:
         """Return a call of the text with its arguments evaluated."""
         if any(k.arg is None for k in node.keywords):
             e.builder.fail(node, "** arguments are not taken", "write them out")
-        through = any(function is f for f in _GO_THROUGH)
+        b, through = e.builder, any(function is f for f in _GO_THROUGH)
         # A generator is gone through once, as the list would be.
         args = [_as_list(a) if through else a for a in node.args]
+        before, start = set(b.fields), len(b.out)
         given = e.in_order([*args, *(k.value for k in node.keywords)], scope)
+        if args != node.args and ir.touched_fields(tuple(b.out[start:])) & before:
+            b.fail(
+                node,
+                "what a generator evaluates writes into an array",
+                "write a loop: Python goes on with a generator only when the next item is needed",
+            )
         names = [str(k.arg) for k in node.keywords]
         count = len(given) - len(names)
         keywords = dict(zip(names, given[count:], strict=True))
