@@ -64,8 +64,8 @@ class Since:
         return Since(own, beside)
 
 
-MOST_POINTS = 1200
-"""Of the arrays of a group that one block does, in less time than a barrier takes."""
+MOST_POINTS = 600
+"""Of the arrays of a group that one block does: a point or two for each of its threads."""
 
 
 def by_one_block(program: ir.Program) -> ir.Program:
