@@ -169,7 +169,7 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (whole_in_place, (np.ones(3, np.int32),), "float64 in place into int32", "a[...]", "a += 0.5"),
     (unbound, (U, 3), "last may have no value", "give last a value", "last"),
     (two_types, (np.ones(4, np.float32), 200), "a float of Python", "np.float64", "a * error"),
-    (negative_step, (U,), "negative step", "correct the index", "a[::-1]"),
+    (negative_step, (U,), "negative step", "turned before the call", "a[::-1]"),
     (misspelt, (U,), "aa has no value", "assign to aa", "aa"),
 ]
 

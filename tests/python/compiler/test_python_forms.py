@@ -43,6 +43,33 @@ def test_forms_of_python_are_compiled(name: str, pes: int) -> None:
     assert_same(name, plain, ours)
 
 
+@cpufree.program
+def _methods(u, k, n):
+    v = u.clip(-0.5, 0.5)
+    v += u.round(1) + u.clip(min=0.0)
+    u[u > 0.1] = u[u > 0.1].clip(0.2, 0.3)
+    return v, k.clip(-5, 5), u[:, 0].repeat(2), u.round(2)
+
+
+def test_methods_are_those_of_arrays() -> None:
+    plain, ours = copies(_arguments()), copies(_arguments())
+    expected = _methods.function(*plain)
+    assert_same("methods", as_tuple(expected), as_tuple(_methods.interpret(*ours)))
+    assert_same("methods", plain, ours)
+
+
+@cpufree.program
+def _inverses(u):
+    return np.arcsinh(u), np.arccosh(1.0 + np.abs(u)), np.arctanh(0.4 * u)
+
+
+def test_inverse_functions_are_near_numpys() -> None:
+    u = np.linspace(-2.0, 2.0, 31)
+    for found in (_inverses.interpret(u), _inverses.run((u,), engine="cpu_threads", pes=2)):
+        for ours, plain in zip(found, _inverses.function(u), strict=True):
+            np.testing.assert_array_max_ulp(ours, plain, 3)
+
+
 # --- near NumPy's ---
 
 

@@ -53,6 +53,9 @@ _STD = {
     "arccos": "std::acos",
     "arctan": "std::atan",
     "arctan2": "std::atan2",
+    "arcsinh": "std::asinh",
+    "arccosh": "std::acosh",
+    "arctanh": "std::atanh",
     "isnan": "is_nan",
 }
 _OURS = [

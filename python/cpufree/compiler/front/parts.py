@@ -123,7 +123,7 @@ class Parts:
                 return masks.chosen(self.builder, node, settled, index, chosen_by[0])
             result = values.sliced(settled, index)
         except values.OutOfRange as error:
-            self.builder.fail(node, str(error), "correct the index")
+            self.builder.fail(node, str(error), error.advice)
         self._check_moving(index, result)
         return result if result.shape or to_write else point(self.builder, node, result)
 

@@ -197,6 +197,10 @@ def is_whole(value: ArrayValue, f: ir.Field) -> bool:
 class OutOfRange(Exception):
     """An index does not suit an array."""
 
+    def __init__(self, problem: str, advice: str = "correct the index") -> None:
+        super().__init__(problem)
+        self.advice = advice
+
 
 def at(axis: ir.Axis, i: int) -> ir.Axis:
     """Return an axis at one value of its dim."""
@@ -265,7 +269,10 @@ def sliced(value: ArrayValue, index: Sequence[Index]) -> ArrayValue:
         if isinstance(item, slice):
             start, stop, step = item.indices(n)
             if step < 1:
-                raise OutOfRange("a slice with a negative step is not taken")
+                raise OutOfRange(
+                    "a slice with a negative step is not taken",
+                    "pass an array that is turned before the call; of a rim, write each line",
+                )
             moves[old] = (len(shape), start, step)
             shape.append(max(0, -(-(stop - start) // step)))
         elif isinstance(item, Moving):

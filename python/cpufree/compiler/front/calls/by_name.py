@@ -352,14 +352,30 @@ def _fill(c: Call) -> Value:
     return Host(None)
 
 
+def _method_of(function: Any, handler: Callable[[Call], Value]) -> Callable[[Call], Value]:
+    """Return what handles a method that does what a function does."""
+    return lambda c: handler(replace(c, function=function))
+
+
 _REDUCTIONS = {name: reduction(name) for name in ("sum", "max", "min", "mean", "any", "all")}
 METHODS: dict[str, Callable[[Call], Value]] = {
     "copy": copy, "astype": _astype, "fill": _fill, **_REDUCTIONS, "item": _item,
-    "reshape": reshape, "std": spread, "var": spread,
+    "reshape": reshape, "std": spread, "var": spread, "clip": _method_of(np.clip, _clip),
+    "round": _method_of(np.round, fields.rounded), "repeat": _method_of(np.repeat, shapes.repeated),
+    "dot": _method_of(np.dot, products.FUNCTIONS[np.dot]),
 }  # fmt: skip
 
 # Functions, and names of methods, of each point alone.
-_POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
+_POINTWISE = (
+    np.where,
+    np.clip,
+    np.copy,
+    np.round,
+    np.around,
+    abs,
+    *_TYPES,
+    *("astype", "copy", "clip", "round"),
+)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
     **fields.FUNCTIONS, **products.FUNCTIONS, **shapes.FUNCTIONS,

@@ -20,7 +20,7 @@ _EDGES = {1: ((-1.0, 1.0), (-1.0, 1.0)), 2: ((-1.5, 2.0, -0.5), (0.5, -2.0, 1.5)
 """Of np.gradient, by its order: what points at the begin and at the end count for."""
 
 
-def _part(array: ArrayValue, axis: int, part: slice | int) -> ArrayValue:
+def part_of(array: ArrayValue, axis: int, part: slice | int) -> ArrayValue:
     """Return part of an array along one axis."""
     index: list[int | slice | None] = [slice(None)] * len(array.shape)
     index[axis] = part
@@ -48,7 +48,7 @@ def diff(c: Call) -> Value:
     name = "not_equal" if array.type == "bool" else "subtract"
     for _ in range(times):
         pair: list[ScalarValue | ArrayValue] = [
-            _part(array, along, slice(1, None)), _part(array, along, slice(None, -1))
+            part_of(array, along, slice(1, None)), part_of(array, along, slice(None, -1))
         ]  # fmt: skip
         made = c.e.builder.elementwise(c.node, name, pair)
         assert isinstance(made, ArrayValue)
@@ -96,19 +96,21 @@ def _gradient(c: Call, f: ArrayValue, along: int, h: Value, order: int) -> Array
     result = b.new_field(node, "gradient", f.shape, f.type, "local")
     two = e.binary(node, ast.Mult, number(2.0), h)
     central = e.binary(
-        node, ast.Sub, _part(f, along, slice(2, None)), _part(f, along, slice(None, -2))
+        node, ast.Sub, part_of(f, along, slice(2, None)), part_of(f, along, slice(None, -2))
     )
     inner = b.operand(node, e.binary(node, ast.Div, central, two))
-    b.assign(node, _part(result, along, slice(1, -1)), inner)
+    b.assign(node, part_of(result, along, slice(1, -1)), inner)
     for weights, first, at in zip(_EDGES[order], (0, -1 - order), (0, -1), strict=True):
-        points = [_part(f, along, slice(k, k + 1 or None)) for k in range(first, first + order + 1)]
+        points = [
+            part_of(f, along, slice(k, k + 1 or None)) for k in range(first, first + order + 1)
+        ]
         if order == 1:
             total = e.binary(node, ast.Div, e.binary(node, ast.Sub, points[1], points[0]), h)
         else:
             factors = [e.binary(node, ast.Div, number(weight), h) for weight in weights]
             terms = map(partial(e.binary, node, ast.Mult), factors, points)
             total = reduce(partial(e.binary, node, ast.Add), terms)
-        edge = _part(result, along, slice(at, at + 1 or None))
+        edge = part_of(result, along, slice(at, at + 1 or None))
         b.assign(node, edge, b.operand(node, total))
     return result
 

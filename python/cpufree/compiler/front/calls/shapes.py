@@ -10,15 +10,9 @@ import numpy as np
 from cpufree.compiler.front import values
 from cpufree.compiler.front.calls.along import axes_of
 from cpufree.compiler.front.calls.call import Call, beforehand, numbers, on_host
+from cpufree.compiler.front.calls.fields import part_of
 from cpufree.compiler.front.lists import items_of
 from cpufree.compiler.front.values import ArrayValue, Host, TupleValue, Value
-
-
-def _part(array: ArrayValue, axis: int, part: slice) -> ArrayValue:
-    """Return part of an array along one axis."""
-    index: list[int | slice | None] = [slice(None)] * len(array.shape)
-    index[axis] = part
-    return values.sliced(array, index)
 
 
 def joined(c: Call) -> Value:
@@ -44,7 +38,7 @@ def joined(c: Call) -> Value:
     result = b.new_field(node, "joined", (*beside[:along], total, *beside[along:]), kind, "local")
     first = 0
     for part in parts:
-        b.assign(node, _part(result, along, slice(first, first + part.shape[along])), part)
+        b.assign(node, part_of(result, along, slice(first, first + part.shape[along])), part)
         first += part.shape[along]
     return result
 
@@ -70,7 +64,7 @@ def repeated(c: Call) -> Value:
     shape = tuple(n * times if k == along else n for k, n in enumerate(array.shape))
     result = b.new_field(c.node, "repeated", shape, array.type, "local")
     for k in range(times):
-        b.assign(c.node, _part(result, along, slice(k, None, times)), array)
+        b.assign(c.node, part_of(result, along, slice(k, None, times)), array)
     return result
 
 
