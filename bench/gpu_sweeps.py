@@ -46,6 +46,8 @@ WAYS = {
     "1024 of 1": replace(_PLAIN, threads=1024, resident=1),
     "two rows": replace(_PLAIN, most_rows=2),
     "512 of 1": replace(_PLAIN, resident=1),
+    "512 of 1, two rows": replace(_PLAIN, resident=1, most_rows=2),
+    "256 of 2": replace(_PLAIN, threads=256),
     "256 of 3": replace(_PLAIN, threads=256, resident=3),
     "256 of 3, two rows": replace(_PLAIN, threads=256, resident=3, most_rows=2),
     "64x2": replace(_PLAIN, rows=2),
@@ -90,7 +92,7 @@ def kernel_of(name: str, n: int, label: str, processors: int) -> tuple[GridKerne
         groups = grid_groups(lowered.program, ())
         kernel = tile_kernel(groups, 1, (), processors, threads=threads, turns=turns)
     else:
-        made = grid_passes(lowered.program, ())
+        made = grid_passes(lowered.program, (), 1)
         kernel = grid_kernel(made, 1, (), processors, WAYS[label])
     return kernel, call, lowered
 

@@ -22,7 +22,7 @@ from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.rates import Rates
 from cpufree.compiler.emit.stream_plan import StreamPlan
 from cpufree.compiler.emit.times import sweep_time, time_of
-from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
+from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields, swept_groups
 from cpufree.compiler.layout import most_pes
 from cpufree.machine import Machine, of_gpu
 from tools.results.records import FOLDER, ROOT
@@ -53,13 +53,14 @@ def predicted(name: str, n: int, pes: int, known: Machine) -> Told | None:
     given = cases.arguments(name, n, 40)
     lowered = program._lowered(Arguments.of(program.signature, program.name, given, {}))
     kept = returned_fields(lowered.result)
-    groups = grid_groups(lowered.program, kept)
+    groups, swept = (make(lowered.program, kept) for make in (grid_groups, swept_groups))
     if most_pes(groups, pes) != pes:
         return None
     where = groups, pes, kept, MULTIPROCESSORS
-    text, rates = chosen_kernel(*where, known=known).text, Rates.of(known, pes)
+    text = chosen_kernel(*where, known=known, swept=swept).text
+    rates = Rates.of(known, pes)
     if text.on_chip is None:
-        return Told(sweep_time(*where, rates), "sweep", text.most_blocks)
+        return Told(sweep_time(swept, *where[1:], rates), "sweep", text.most_blocks)
     kind = "streams" if isinstance(text.on_chip, StreamPlan) else "tiles"
     return Told(time_of(groups, text.on_chip, *where[1:], rates), kind, text.most_blocks)
 

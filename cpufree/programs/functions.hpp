@@ -31,6 +31,20 @@ CPUFREE_FN std::int64_t times(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
 }
 
+// Bits beyond the ends are lost; by more bits than there are, or fewer than none, all of them.
+template <class T>
+CPUFREE_FN T left_shift(T a, T b) {
+  using Bits = std::make_unsigned_t<T>;
+  const bool some = static_cast<Bits>(b) < std::numeric_limits<Bits>::digits;
+  return some ? static_cast<T>(static_cast<Bits>(a) << b) : T{0};
+}
+template <class T>
+CPUFREE_FN T right_shift(T a, T b) {
+  using Bits = std::make_unsigned_t<T>;
+  const bool some = static_cast<Bits>(b) < std::numeric_limits<Bits>::digits;
+  return some ? a >> b : a < 0 ? T{-1} : T{0};
+}
+
 template <class T>
 CPUFREE_FN bool is_nan(T a) {
   if constexpr (std::is_floating_point_v<T>) return a != a;

@@ -178,7 +178,16 @@ class GridRuntime {
     go_over<Lanes>(0, 1, tiles, f);
   }
 
+  // The same by the first block alone.
+  template <int Lanes, class F>
+  CPUFREE_KERNEL_FN void sweep_of_one(int tiles, F&& f) {
+    if (port_.block() == 0) go_over<Lanes>(0, 1, tiles, f);
+  }
+
   // --- barriers ---
+
+  // The threads of a block see what they have stored.
+  CPUFREE_KERNEL_FN void wait_in_block() { port_.sync_block(); }
 
   // False: leave the kernel.
   CPUFREE_KERNEL_FN bool barrier(bool neighbours) {

@@ -28,6 +28,7 @@ from cpufree.compiler.grid import (
     grid_groups,
     returned_fields,
     sparing_kernel,
+    swept_groups,
 )
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.kept_runners import KeptRunners
@@ -159,9 +160,10 @@ class Program:
         kept = returned_fields(lowered.result)
         groups = grid_groups(lowered.program, kept)
         here = devices or [gpu["index"] for gpu in load_core().gpus()][:pes]
-        size = _size_of(here) if here else (132, MEMORY)
-        count = most_pes(groups, len(devices) or pes)
-        return explain_kernel(chosen_kernel(groups, count, kept, *size))
+        size = _size_of(here) if here else (132, MEMORY, None)
+        swept = swept_groups(lowered.program, kept)
+        count = most_pes(swept, most_pes(groups, len(devices) or pes))
+        return explain_kernel(chosen_kernel(groups, count, kept, *size, swept))
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program by the interpreter of the intermediate representation, in NumPy."""
@@ -342,11 +344,12 @@ class Program:
     def _gpu_runner(self, lowered: Lowered, where: Placement, traced: bool) -> Runner:
         """Return what runs a lowered program on GPUs."""
         kept = returned_fields(lowered.result)
-        made = grid_groups(lowered.program, kept)
-        devices = where.own_devices[: most_pes(made, len(where.own_devices))]
+        made, swept = (make(lowered.program, kept) for make in (grid_groups, swept_groups))
+        count = most_pes(swept, most_pes(made, len(where.own_devices)))
+        devices = where.own_devices[:count]
         size = _size_of(devices)
         try:
-            kernel = chosen_kernel(made, len(devices), kept, *size)
+            kernel = chosen_kernel(made, len(devices), kept, *size, swept)
             return gpu_runner(kernel, devices, kept, traced)
         except OutOfMemoryError:  # second copies of arrays save time, and take memory
             kernel = sparing_kernel(lowered.program, len(devices), kept, size[0], size[2])
@@ -368,7 +371,7 @@ class Program:
         return f"<cpufree.program {self.name}{self.signature}>"
 
 
-def _size_of(devices: list[int]) -> tuple[int, int, Machine]:
+def _size_of(devices: list[int]) -> tuple[int, int, Machine | None]:
     """Return a GPU's multiprocessors, the bytes of a block's tiles, and the machine."""
     return multiprocessors_of(devices), tile_memory_of(devices), machine_of(devices)
 

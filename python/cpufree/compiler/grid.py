@@ -20,8 +20,9 @@ from cpufree.compiler.front.values import ArrayValue, TupleValue, Value
 from cpufree.compiler.layout import GridLayout, RoundLayout, TileLayout
 from cpufree.compiler.passes import add_temporaries
 from cpufree.compiler.passes.align import align_locals
-from cpufree.compiler.passes.barriers import add_barriers, check_barriers
+from cpufree.compiler.passes.barriers import add_barriers, by_one_block, check_barriers
 from cpufree.compiler.passes.buffers import buffer_updates
+from cpufree.compiler.passes.compose import compose_updates
 from cpufree.compiler.passes.planes import split_planes
 from cpufree.compiler.passes.points import group_points, interleave
 from cpufree.compiler.passes.recompute import recompute
@@ -52,14 +53,20 @@ def _laid_out(program: ir.Program, kept: Collection[str]) -> ir.Program:
     return align_locals(split_planes(made, kept), kept)
 
 
-def grid_passes(program: ir.Program, kept: Collection[str]) -> ir.Program:
-    """Return a program ready for GPUs; checked."""
-    return _with_barriers(grid_groups(program, kept))
+def swept_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
+    """Return a program in groups, as few as pays where each is a sweep over memory."""
+    return grid_groups(compose_updates(program), kept)
 
 
-def _with_barriers(groups: ir.Program) -> ir.Program:
-    """Return a program of groups as sweeps do it; checked."""
-    made = add_barriers(interleave(groups))
+def grid_passes(program: ir.Program, kept: Collection[str], pes: int = 2) -> ir.Program:
+    """Return a program ready for sweeps over memory of so many PEs (2: of any); checked."""
+    return with_barriers(swept_groups(program, kept), pes)
+
+
+def with_barriers(groups: ir.Program, pes: int) -> ir.Program:
+    """Return a program of groups as sweeps of so many PEs do it; checked."""
+    made = interleave(groups)
+    made = add_barriers(by_one_block(made) if pes == 1 else made)
     check_barriers(made)
     return made
 
@@ -197,8 +204,12 @@ def chosen_kernel(
     multiprocessors: int,
     memory: int = MEMORY,
     known: Machine | None = None,
+    swept: ir.Program | None = None,
 ) -> GridKernel:
-    """Return the kernel of a program of groups that takes the least time, as far as is known."""
+    """Return the kernel of a program of groups that takes the least time, as far as is known.
+
+    `swept`: the program after swept_groups, if sweeps over memory are to do that one.
+    """
     given = groups, pes, kept, multiprocessors
     makes: list[Callable[[], GridKernel]] = [
         lambda: tile_kernel(*given, memory, known=known),
@@ -214,10 +225,11 @@ def chosen_kernel(
         else:
             assert kernel.text.on_chip is not None
             found.append((time_of(groups, kernel.text.on_chip, *given[1:], rates), kernel))
-    sweeps = sweep_time(*given, rates)
+    over_memory = groups if swept is None else swept
+    sweeps = sweep_time(over_memory, *given[1:], rates)
     if found and min(time for time, _ in found) < sweeps:
         return min(found, key=lambda one: one[0])[1]
-    made = _with_barriers(groups)
+    made = with_barriers(over_memory, pes)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why=", and ".join(reasons) or "other ways take longer, it seems")
@@ -231,7 +243,7 @@ def sparing_kernel(
     known: Machine | None = None,
 ) -> GridKernel:
     """Return the kernel of a lowered program that takes the least memory: sweeps, no buffers."""
-    made = _with_barriers(group_points(_laid_out(program, kept)))
+    made = with_barriers(group_points(_laid_out(program, kept)), pes)
     options = sweep_options(made, pes, kept, known)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return replace(kernel, why="GPUs have no memory for more")

@@ -18,11 +18,11 @@ from cpufree.compiler.emit.hosted import Kernels, emit_hosted, values_of
 from cpufree.compiler.emit.tiles import STANDARD, SweepOptions
 from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.gpu_run import GpuMemory, multiprocessors_of
-from cpufree.compiler.grid import grid_groups, returned_fields
+from cpufree.compiler.grid import returned_fields, swept_groups
 from cpufree.compiler.interpret import Scalars
 from cpufree.compiler.layout import GridLayout, most_pes
 from cpufree.compiler.passes import exchange
-from cpufree.compiler.passes.accesses import elements, scalar_accesses
+from cpufree.compiler.passes.accesses import scalar_accesses
 from cpufree.compiler.passes.rows import scalars_read
 from cpufree.compiler.runner import Outcome, Runner, Words, scalar_bytes
 from cpufree.engines.watch import Watch
@@ -91,7 +91,7 @@ class HostedRun:
         self.arguments = Arguments.of(program.signature, program.name, args, {})
         self.lowered: Lowered = program._lowered(self.arguments)
         kept = returned_fields(self.lowered.result)
-        made = grid_groups(self.lowered.program, kept)
+        made = swept_groups(self.lowered.program, kept)
         self.devices = devices[: most_pes(made, len(devices))]
         layout = GridLayout(made, len(self.devices))
         multiprocessors = multiprocessors_of(self.devices)
@@ -326,4 +326,4 @@ def depends(s: ir.For) -> bool:
         elif isinstance(part, ir.For):
             exprs += [part.start, part.stop]
     names = {n for e in exprs for n in scalars_read(e)}
-    return s.var in names or any(scalars_read(e.index) for x in exprs for e in elements(x))
+    return s.var in names or any(scalars_read(e.index) for x in exprs for e in ir.elements(x))

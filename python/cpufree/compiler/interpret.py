@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -126,6 +127,8 @@ class _Run:
         for name, kind in program.scalars:
             self.scalars[name] = np.dtype(kind).type(values.scalars[name])
         self.box: tuple[ir.Span, ...] = ()
+        self.choices = 0
+        """Choices that are being computed, one inside another."""
         self.folded: dict[int, int] = {}
         """The indices of folds that are being done."""
 
@@ -203,6 +206,8 @@ class _Run:
             return self.element(e, box)
         if isinstance(e, ir.Fold):
             return self.fold(e, box)
+        if isinstance(e, ir.Choice):
+            return self.choice(e, box)
         return self.operation(e, box)
 
     def operation(self, e: ir.Op, box: tuple[ir.Span, ...]) -> Any:
@@ -226,6 +231,15 @@ class _Run:
         if np.ndim(first):
             return np.where(first, self.value(e.args[1], box), self.value(e.args[2], box))
         return self.value(e.args[1] if first else e.args[2], box)
+
+    def choice(self, e: ir.Choice, box: tuple[ir.Span, ...]) -> Any:
+        """Return the values of one expression at some points, those of another at the others."""
+        places = np.ogrid[tuple(slice(span.count) for span in box)]
+        inside = [(a <= r) & (r < b) for r, (a, b) in zip(places, e.ranges, strict=True)]
+        self.choices += 1
+        values = self.value(e.inside, box), self.value(e.beside, box)
+        self.choices -= 1
+        return np.where(functools.reduce(np.logical_and, inside), *values)
 
     def element(self, e: ir.Element, box: tuple[ir.Span, ...]) -> Any:
         """Return the value at an index that the run gives."""
@@ -261,6 +275,8 @@ class _Run:
                 continue
             r = np.arange(box[a.dim].count)
             along = a.start + a.step * ((r + a.shift) % a.wrap if a.wrap else r)
+            if self.choices:  # points that are not chosen may lie beyond the ends
+                along = along.clip(0, self.arrays[e.field].shape[len(index)] - 1)
             index.append(along.reshape([-1 if k == a.dim else 1 for k in range(len(box))]))
         return self.arrays[e.field][tuple(index)] if index else self.arrays[e.field]
 

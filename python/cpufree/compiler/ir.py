@@ -20,6 +20,7 @@ from cpufree.compiler.ir_expressions import (
     FIXED,
     FOLDED,
     Axis,
+    Choice,
     Element,
     Expr,
     Fold,
@@ -29,17 +30,18 @@ from cpufree.compiler.ir_expressions import (
     Scalar,
     Span,
     children,
+    elements,
     reads,
     with_reads,
 )
 
 __all__ = [
-    "FIXED", "FOLDED", "TYPES", "Assign", "Axis", "Barrier", "Break", "Continue", "Element",
-    "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group", "Halo", "If",
-    "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal", "Read",
-    "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
-    "WaitSignal", "blocks", "children", "reads", "touched_fields", "walk", "with_blocks",
-    "with_reads",
+    "FIXED", "FOLDED", "TYPES", "Assign", "Axis", "Barrier", "Break", "Choice", "Continue",
+    "Element", "Exchange", "Expr", "Field", "Finish", "Fold", "For", "Get", "Grant", "Group",
+    "Halo", "If", "Literal", "Loop", "Message", "Op", "Permute", "Program", "Put", "PutSignal",
+    "Read", "Reduce", "Region", "Scalar", "Set", "Span", "Stage", "Start", "Statement", "Wait",
+    "WaitSignal", "blocks", "children", "elements", "reads", "touched_fields", "walk",
+    "with_blocks", "with_reads",
 ]  # fmt: skip
 
 TYPES = ("bool", "int32", "int64", "float32", "float64")
@@ -161,9 +163,13 @@ class Wait:
 
 @dataclass(frozen=True)
 class Barrier:
-    """All blocks of a PE wait for one another; `neighbours`: and for those of the PEs beside."""
+    """All blocks of a PE wait for one another; `neighbours`: and for those of the PEs beside.
+
+    `of_block`: the threads of each block alone do.
+    """
 
     neighbours: bool
+    of_block: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,9 +194,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Group:
-    """Stages that go over the rows of a PE together."""
+    """Stages that go over the rows of a PE together; `by_one`: one block does all points."""
 
     stages: tuple[Stage, ...]
+    by_one: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 FIXED = -1
 """Of an axis of a read that does not depend on the point."""
@@ -113,7 +113,24 @@ class Fold:
     type: str
 
 
-Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold"
+@dataclass(frozen=True)
+class Choice:
+    """One value at the points r of a stage with low <= r[k] < high for each axis k, another beside.
+
+    Only the one that is chosen is computed: the other's reads may be beyond the ends of fields.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    inside: Expr
+    beside: Expr
+
+    @property
+    def type(self) -> str:
+        """The type of both values."""
+        return self.inside.type
+
+
+Expr: TypeAlias = "Literal | Scalar | Read | Element | Op | Fold | Choice"
 
 
 @dataclass(frozen=True)
@@ -149,12 +166,27 @@ class Span:
         return self.start + (self.count - 1) * self.step + 1 if self.count else self.start
 
 
-def reads(expr: Expr) -> Iterator[Read]:
-    """Yield the reads in an expression."""
-    if isinstance(expr, Read):
-        yield expr
-    for child in children(expr):
-        yield from reads(child)
+def reads(expr: Expr) -> tuple[Read, ...]:
+    """Return the reads in an expression."""
+    return _of_kind(expr, Read)
+
+
+def elements(expr: Expr) -> tuple[Element, ...]:
+    """Return the elements in an expression."""
+    return _of_kind(expr, Element)
+
+
+def _of_kind(expr: Expr, kind: type) -> tuple[Any, ...]:
+    """Return the parts of an expression of a kind, which are found once: passes ask often."""
+    if isinstance(expr, Literal | Scalar):
+        return ()
+    found: tuple[Any, ...] | None = vars(expr).get(kind.__name__)
+    if found is None:
+        found = (expr,) if isinstance(expr, kind) else ()
+        for child in children(expr):
+            found += _of_kind(child, kind)
+        vars(expr)[kind.__name__] = found
+    return found
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -163,6 +195,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return expr.args
     if isinstance(expr, Fold):
         return (expr.value,)
+    if isinstance(expr, Choice):
+        return (expr.inside, expr.beside)
     if isinstance(expr, Read):
         return tuple(a.index for a in expr.axes if a.index is not None)
     return expr.indices if isinstance(expr, Element) else ()
@@ -176,6 +210,9 @@ def with_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
         return dataclasses.replace(expr, args=tuple(with_reads(a, change) for a in expr.args))
     if isinstance(expr, Fold):
         return dataclasses.replace(expr, value=with_reads(expr.value, change))
+    if isinstance(expr, Choice):
+        inside, beside = (with_reads(e, change) for e in (expr.inside, expr.beside))
+        return dataclasses.replace(expr, inside=inside, beside=beside)
     if isinstance(expr, Element):
         index, *more = (with_reads(i, change) for i in expr.indices)
         return dataclasses.replace(expr, index=index, more=tuple(more))

@@ -58,6 +58,8 @@ _EXACT = [
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",
+    "left_shift",
+    "right_shift",
     "invert",
     "copysign",
 ]
@@ -79,6 +81,9 @@ _ROUNDED = [
     "sinh",
     "cosh",
     "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
     "arctan2",
     "hypot",
     "cbrt",
@@ -99,6 +104,7 @@ BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
     ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.Pow: "power",
     ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift", ast.RShift: "right_shift",
 }  # fmt: skip
 UNARY: dict[type[ast.unaryop], str] = {
     ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert", ast.Not: "logical_not",
@@ -169,6 +175,8 @@ _PURE = [
     "ones",
     "zeros",
     "full",
+    "stack",
+    "concatenate",
 ]
 PURE = frozenset(_PURE)
 

@@ -53,7 +53,8 @@ def _statement(s: ir.Statement) -> Iterator[str]:
         verb = "put" if isinstance(s, ir.Put) else "wait for"
         yield f"{verb} halos {halos} (channel {s.channel})"
     elif isinstance(s, ir.Barrier):
-        yield "barrier" + (" with the PEs beside" if s.neighbours else "")
+        whom = " of each block" if s.of_block else " with the PEs beside" if s.neighbours else ""
+        yield f"barrier{whom}"
     elif isinstance(s, ir.Grant | ir.Start | ir.Finish):
         yield _message_text(s)
     elif isinstance(s, ir.PutSignal | ir.WaitSignal | ir.Get):
@@ -61,7 +62,7 @@ def _statement(s: ir.Statement) -> Iterator[str]:
     elif isinstance(s, ir.Exchange):
         yield f"exchange ghosts of {', '.join(s.fields)} among blocks"
     elif isinstance(s, ir.Group):
-        yield "together:"
+        yield "together, by one block:" if s.by_one else "together:"
         for stage in s.stages:
             lag = f"   [{stage.lag} rows behind]" if stage.lag else ""
             yield from (f"  {line}{lag}" for line in _statement(stage.work))
@@ -134,6 +135,9 @@ def expression(e: ir.Expr) -> str:
         return f"{e.field}[{', '.join(map(expression, e.indices))}]"
     if isinstance(e, ir.Fold):
         return f"{e.op}(r{e.dim} below {e.count}: {expression(e.value)})"
+    if isinstance(e, ir.Choice):
+        where = ", ".join(f"r{k} in {a}:{b}" for k, (a, b) in enumerate(e.ranges))
+        return f"({expression(e.inside)} if {where} else {expression(e.beside)})"
     args = [expression(a) for a in e.args]
     if e.name == "cast":
         return f"{e.type}({args[0]})"

@@ -124,7 +124,7 @@ def misspelt(a):
 
 @cpufree.program
 def joined(a):
-    return np.concatenate([a, a])
+    return np.vstack([a, a])
 
 
 @cpufree.program
@@ -138,12 +138,12 @@ def flattened(a):
 
 
 @cpufree.program
-def unnamed(a):
-    double = lambda x: 2 * x  # noqa: E731
-    a[...] = double(a)
+def by_name(a):
+    fields = {"a": a}
+    a[...] = fields["a"]
 
 
-JOINED = "np.concatenate([a, a])"
+JOINED = "np.vstack([a, a])"
 CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (sweep, (U, 200), "moves with a value of the run", "all rows in one statement", "i"),
     (
@@ -155,10 +155,10 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     ),
     (along_both_axes, (U,), "fewer dimensions", "reduce to a number", "np.sum(a, axis=0)"),
     (transposed, (U, U.copy()), "attribute T", "as an operand of @ alone", "b.T"),
-    (joined, (U,), "concatenate is outside", "make the whole array before", JOINED),
+    (joined, (U,), "vstack is outside", "make the whole array before", JOINED),
     (running_sum, (U,), "cumsum cannot be used", "an axis that is not divided", "np.cumsum(a)"),
     (flattened, (U,), "method ravel is outside", "reductions take all axes", "a.ravel()"),
-    (unnamed, (U,), "a lambda is outside", "write a def", "lambda x: 2 * x"),
+    (by_name, (U,), "a dictionary is outside", "docs/compiler.md", '{"a": a}'),
     (row_of_column, (U, U.copy()), "rows that stand for another axis", "constant", "a[0, :]"),
     (printing, (U,), "print is outside", "docs/compiler.md", "print(a)"),
     (unequal, (U,), "does not fit", "the same lengths", "a[1:]"),
@@ -169,7 +169,7 @@ CASES: list[tuple[Any, tuple[Any, ...], str, str, str]] = [
     (whole_in_place, (np.ones(3, np.int32),), "float64 in place into int32", "a[...]", "a += 0.5"),
     (unbound, (U, 3), "last may have no value", "give last a value", "last"),
     (two_types, (np.ones(4, np.float32), 200), "a float of Python", "np.float64", "a * error"),
-    (negative_step, (U,), "negative step", "correct the index", "a[::-1]"),
+    (negative_step, (U,), "negative step", "turned before the call", "a[::-1]"),
     (misspelt, (U,), "aa has no value", "assign to aa", "aa"),
 ]
 

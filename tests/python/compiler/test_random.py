@@ -24,7 +24,7 @@ from random_programs import WRITERS, program_of, random_arguments
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
-from cpufree.compiler.grid import grid_groups, returned_fields
+from cpufree.compiler.grid import grid_groups, returned_fields, swept_groups
 from cpufree.compiler.interpret import interpret
 from cpufree.compiler.launch import cpu_runner, passes
 from cpufree.engines.watch import Watch
@@ -74,8 +74,13 @@ def test_random_programs_are_interpreted_as_python_runs_them(
         assume(False)
         return
     kept = returned_fields(lowered.result)
-    made = lowered.program, passes(lowered.program), grid_groups(lowered.program, kept)
-    for which, one in zip(("none", "for CPUs", "for GPUs"), made, strict=True):
+    made = {
+        "none": lowered.program,
+        "for CPUs": passes(lowered.program),
+        "for GPUs": grid_groups(lowered.program, kept),
+        "for sweeps": swept_groups(lowered.program, kept),
+    }
+    for which, one in made.items():
         ours = program.signature.bind(*copies(arguments)).arguments
         arrays = {k: v for k, v in ours.items() if isinstance(v, np.ndarray)}
         with np.errstate(all="ignore"):

@@ -9,9 +9,10 @@ from cpufree.compiler.grid import grid_kernel, round_kernel, stream_kernel, tile
 from cpufree.compiler.passes.barriers import add_barriers
 
 
-def in_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, *_: Any) -> Any:
-    """Return the kernel whose values do not stay on chip."""
-    return grid_kernel(add_barriers(groups), pes, kept, multiprocessors)
+def in_memory(groups: Any, pes: int, kept: Any, multiprocessors: int, *more: Any) -> Any:
+    """Return the kernel whose values do not stay on chip, of the groups made for it."""
+    swept = more[-1] if more else groups
+    return grid_kernel(add_barriers(swept), pes, kept, multiprocessors)
 
 
 def exchanges(groups: Any, pes: int, kept: Any, multiprocessors: int, memory: int, *_: Any) -> Any:

@@ -53,9 +53,14 @@ _STD = {
     "arccos": "std::acos",
     "arctan": "std::atan",
     "arctan2": "std::atan2",
+    "arcsinh": "std::asinh",
+    "arccosh": "std::acosh",
+    "arctanh": "std::atanh",
     "isnan": "is_nan",
 }
 _OURS = [
+    "left_shift",
+    "right_shift",
     "floor_divide",
     "remainder",
     "absolute",

@@ -7,7 +7,7 @@ constants. Values of scalars are not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
 from cpufree.compiler.emit.blocks import BlockPlan
@@ -122,7 +122,9 @@ class Grid(KernelText):
         head += [f"Epoch queue{k} = 0;" for k in range(self.queues)]
         start = f"GridRuntime<P, A> rt(port, args, heap, {self.grid_plan()});"
         text = self.text_of("grid_runtime", start, [*head, *body, *self._results()])
-        barriers = sum(isinstance(s, ir.Barrier) for s in ir.walk(self.program.body))
+        barriers = sum(
+            isinstance(s, ir.Barrier) and not s.of_block for s in ir.walk(self.program.body)
+        )
         return GridText(
             text,
             max(1, len(self.program.scalars)),
@@ -207,6 +209,8 @@ class Grid(KernelText):
         return lines
 
     def _statement(self, s: ir.Statement) -> list[str]:
+        if isinstance(s, ir.Barrier) and s.of_block:
+            return ["rt.wait_in_block();"]
         if isinstance(s, ir.Barrier):
             return [f"if (!rt.barrier({'true' if s.neighbours else 'false'})) return false;"]
         return super()._statement(s)
@@ -217,13 +221,21 @@ class Grid(KernelText):
 
     def _group(self, s: ir.Group) -> list[str]:
         works = [stage.work for stage in s.stages]
-        sweep = self._sweep(works)
+        sweep = self._sweep_of_one(works) if s.by_one else self._sweep(works)
         inside = [line for k, w in enumerate(works) for line in _total(w, k)]
         inside += sweep.lines()
         for k, work in enumerate(works):
             if isinstance(work, ir.Reduce):
                 inside += _joined(work, k, sweep.by_rows)
         return ["{", *(f"  {line}" for line in inside), "}"]
+
+    def _sweep_of_one(self, works: list[Work]) -> Sweep:
+        def tile(counts: tuple[int, ...], _: bool) -> Tile:
+            return replace(self.options, resident=1).tile(counts, counts[0], 1)
+
+        sweep = Sweep(self.program, self.layout, works, self.in_registers, tile, self.options)
+        sweep.by_one = True
+        return sweep
 
     def _sweep(self, works: list[Work]) -> Sweep:
         sweep = Sweep(self.program, self.layout, works, self.in_registers, self._tile, self.options)
@@ -247,9 +259,12 @@ def _permutes(program: ir.Program) -> list[ir.Permute]:
     return [s for s in ir.walk(program.body) if isinstance(s, ir.Permute)]
 
 
+_OF_BLOCK = ir.Barrier(neighbours=False, of_block=True)
+
+
 def _always_meets(program: ir.Program, s: ir.Statement) -> bool:
     """Return whether blocks wait for one another in a statement, whatever way it takes."""
-    return isinstance(s, ir.Barrier | ir.Exchange) or (
+    return (isinstance(s, ir.Barrier | ir.Exchange) and s != _OF_BLOCK) or (
         isinstance(s, ir.Group) and joins(program, s)
     )
 

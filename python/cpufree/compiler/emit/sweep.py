@@ -37,6 +37,8 @@ class Sweep(SweepPoints):
         self.is_short = (
             False  # no thread has more than a point: tests of where it lies cost nothing
         )
+        self.by_one = False
+        """One block does all points."""
         self.queue = ""
         """The first arguments of a sweep whose tiles come from a queue; "": they do not."""
         lattice = lattice_of(works, between=True)
@@ -121,6 +123,12 @@ class Sweep(SweepPoints):
         def leaf(e: ir.Expr) -> str | None:
             if isinstance(e, ir.Read):
                 return self.read_text(e, number, k, guarded)
+            if isinstance(e, ir.Choice):
+                inside = cxx(e.inside, leaf, str(work.line))
+                if not guarded:
+                    return inside
+                beside = cxx(e.beside, leaf, str(work.line))
+                return f"({self.within(work, e.ranges, k)} ? {inside} : {beside})"
             if isinstance(e, ir.Literal) or any(True for _ in ir.reads(e)):
                 return None
             return self.scalar(e, work.line)
@@ -255,7 +263,7 @@ class Sweep(SweepPoints):
     def lines(self) -> list[str]:
         """Return the statements of the group, without what joins its reductions."""
         rows = range(self.tile.rows)
-        several = len(rows) > 1 or len({w.box for w in self.works}) > 1
+        several = len(rows) > 1 or len({w.box for w in self.works}) > 1 or self.chooses()
         if len(rows) == 1 and several and self.is_short:
             return self._swept(self.points(["0"], True))
         whole = self.points([str(k) for k in rows], False)
@@ -300,6 +308,8 @@ class Sweep(SweepPoints):
         """Return the function of the runtime that goes over the tiles."""
         if self.queue:
             return f"sweep_queue<{self.tile.threads}>"
+        if self.by_one:
+            return f"sweep_of_one<{self.tile.threads}>"
         verb = "sweep" if self.by_rows or not self.reduces() else "sweep_alone"
         order = "chunks" if self.options.order in ("chunks", "down") else "strides"
         return f"{verb}<{self.tile.threads}, TileOrder::{order}>"

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from cpufree.compiler import ir
 from cpufree.compiler.emit.pointers import times
 from cpufree.compiler.emit.tiles import SweepOptions, Tile, inner_tiles, rows_of_tile
 from cpufree.compiler.passes.points import Lattice
 from cpufree.compiler.passes.rows import Work
+
+
+def choices(e: ir.Expr) -> Iterator[ir.Choice]:
+    """Yield the choices in an expression."""
+    if isinstance(e, ir.Choice):
+        yield e
+    for child in ir.children(e):
+        yield from choices(child)
 
 
 class SweepPoints:
@@ -81,8 +91,7 @@ class SweepPoints:
     def whole(self) -> str:
         """Return the condition under which all points of a thread are points of all stages."""
         last = (self.tile.rows - 1) * self.row_step
-        low = max(self.shift(w, 0) for w in self.works)
-        high = min(self.shift(w, 0) + w.box[0].count for w in self.works)
+        low, high = self._inner(0)
         conditions = [f"q0 + {last} < {end}" for end in sorted({self.end(w) for w in self.works})]
         conditions += [f"q0 >= a{first}" for first in self.rows_between]
         if low:
@@ -90,13 +99,36 @@ class SweepPoints:
         if high < self.counts[0]:
             conditions.append(f"q0 + {last} < {high}")
         for axis in range(1, self.dims):
-            low = max(self.shift(w, axis) for w in self.works)
-            high = min(self.shift(w, axis) + w.box[axis].count for w in self.works)
+            low, high = self._inner(axis)
             if low:
                 conditions.append(f"q{axis} >= {low}")
             if high < self.counts[axis]:
                 conditions.append(f"q{axis} < {high}")
         return " && ".join(conditions)
+
+    def _inner(self, axis: int) -> tuple[int, int]:
+        """Return the first q along an axis of which all stages compute the same, and the end."""
+        low, high = 0, self.counts[axis]
+        for w in self.works:
+            inside = [(0, w.box[axis].count), *(c.ranges[axis] for c in choices(w.value))]
+            low = max(low, *(self.shift(w, axis) + a for a, _ in inside))
+            high = min(high, *(self.shift(w, axis) + b for _, b in inside))
+        return low, high
+
+    def within(self, work: Work, ranges: tuple[tuple[int, int], ...], k: str) -> str:
+        """Return the condition under which point k of a thread, one of a stage's, is in ranges."""
+        conditions = []
+        for axis, (low, high) in enumerate(ranges):
+            q = f"q{axis}" if axis or k == "0" else f"(q0 + {times(k, self.row_step)})"
+            if low > 0:
+                conditions.append(f"{q} >= {self.shift(work, axis) + low}")
+            if high < work.box[axis].count:
+                conditions.append(f"{q} < {self.shift(work, axis) + high}")
+        return " && ".join(conditions) or "true"
+
+    def chooses(self) -> bool:
+        """Return whether what a stage computes depends on where its point lies."""
+        return any(True for w in self.works for _ in choices(w.value))
 
     # --- those of a thread ---
 

@@ -17,6 +17,7 @@ from cpufree.compiler.front.conditions import Conditions, fields_written, is_pla
 from cpufree.compiler.front.numbers import python_numbers
 from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.parts import Parts
+from cpufree.compiler.front.text.helpers import local_function
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -28,6 +29,9 @@ from cpufree.compiler.front.values import (
 )
 from cpufree.compiler.operations import BINARY, OF_PYTHON, WEAK, Kind, kinds_of
 
+_SHIFTS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.LShift: ast.Mult, ast.RShift: ast.FloorDiv
+}  # fmt: skip
 # x ** y where y is a number of Python's: what NumPy computes for arrays of floats.
 _POWERS = {-1.0: "reciprocal", 0.5: "sqrt", 1.0: "positive", 2.0: "square"}
 
@@ -46,9 +50,7 @@ class Expressions(Conditions, Parts):
             self.builder.fail(
                 node,
                 f"{_named(node)} is outside the language of programs",
-                "write a def"
-                if isinstance(node, ast.Lambda)
-                else "write it with slices, NumPy's functions and numbers (docs/compiler.md has "
+                "write it with slices, NumPy's functions and numbers (docs/compiler.md has "
                 "the list)",
             )
         value: Value = method(node, scope)
@@ -62,9 +64,11 @@ class Expressions(Conditions, Parts):
         """
         found: list[tuple[int, Value]] = []
         for node in nodes:
-            value = self.eval(node, scope)
+            starred = isinstance(node, ast.Starred)
+            value = self.eval(node.value if isinstance(node, ast.Starred) else node, scope)
             found = self.settled(node, found)
-            found.append((len(self.builder.out), value))
+            parts = lists.items_of(self.builder, node, value) if starred else [value]
+            found += [(len(self.builder.out), part) for part in parts]
         return [value for _, value in found]
 
     def settled(self, node: ast.AST, found: list[tuple[int, Value]]) -> list[tuple[int, Value]]:
@@ -105,6 +109,7 @@ class Expressions(Conditions, Parts):
         return Host(node.value, literal=True)
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
+        scope = scope.of(node.id)
         if node.id in scope.unbound:
             self.builder.fail(
                 node,
@@ -126,6 +131,9 @@ class Expressions(Conditions, Parts):
         return TupleValue(items, isinstance(node, ast.List))
 
     _list = _tuple
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> Value:
+        return Host(local_function(self, node, scope))
 
     def _listcomp(self, node: ast.ListComp, scope: Scope) -> Value:
         return lists.comprehension(self, node, scope)
@@ -200,14 +208,31 @@ class Expressions(Conditions, Parts):
         if name == "power" and isinstance(a, ArrayValue) and isinstance(right, Host):
             return self._power(node, a, b, right.value)
         if isinstance(a, ScalarValue) and isinstance(b, ScalarValue):
+            if op in _SHIFTS and python_numbers.is_whole([a.kind, b.kind]):
+                return self._shifted(node, op, left, right)
             return self._of_scalars(node, name, [a, b])
         return self.builder.elementwise(node, name, [a, b])
+
+    def _shifted(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
+        """Return a whole number of Python's of the run, shifted: a product or a quotient."""
+        if not isinstance(right, Host) or not 0 <= right.value < 63:
+            self.builder.fail(
+                node,
+                "a whole number of the run is shifted by a number of bits that is not known",
+                "write np.int64(k) << bits, whose bits beyond the 64th are lost",
+            )
+        return self.binary(node, _SHIFTS[op], left, Host(2**right.value, literal=True))
 
     def _of_tuples(self, node: ast.AST, op: type[ast.operator], left: Value, right: Value) -> Value:
         left, right = values.unpacked(left), values.unpacked(right)
         a, b = (v if isinstance(v, TupleValue) else None for v in (left, right))
         if a and b and op is ast.Add and a.is_list == b.is_list:
             return TupleValue(a.items + b.items, a.is_list)
+        some, times = (a, right) if a else (b, left)
+        if some and op is ast.Mult and isinstance(times, Host) and type(times.value) is int:
+            if len(some.items) * times.value > lists.MOST_ITEMS:
+                self.builder.fail(node, f"more than {lists.MOST_ITEMS} items", "use an array")
+            return TupleValue(some.items * times.value, some.is_list)
         self.builder.fail(node, "tuples and lists cannot be computed with", "use arrays")
 
     def on_host(self, node: ast.AST, f: Callable[..., Any] | None, *operands: Value) -> Value:
@@ -288,7 +313,6 @@ def fields_read(expr: ir.Expr) -> set[str]:
 def _named(node: ast.AST) -> str:
     words = {
         "SetComp": "a set comprehension",
-        "Lambda": "a lambda",
         "Dict": "a dictionary",
         "JoinedStr": "an f-string",
         "GeneratorExp": "a generator",

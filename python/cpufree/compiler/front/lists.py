@@ -6,15 +6,26 @@ import ast
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import islice
 from typing import Any, NoReturn
 
+from cpufree.compiler import ir
 from cpufree.compiler.front import values
 from cpufree.compiler.front.builder import Builder
-from cpufree.compiler.front.calls.call import Call
+from cpufree.compiler.front.calls.call import Call, beforehand, on_host
 from cpufree.compiler.front.flow.regions import grown_list
 from cpufree.compiler.front.protocols import Evaluates, Lowers
-from cpufree.compiler.front.values import Host, Scope, TupleValue, Value
+from cpufree.compiler.front.rows import rows_of
+from cpufree.compiler.front.values import (
+    ArrayValue,
+    Host,
+    ScalarValue,
+    Scope,
+    TupleValue,
+    Value,
+)
+from cpufree.text import counted
 
 MOST_ITEMS = 64
 """That a loop goes over which is written out."""
@@ -25,6 +36,8 @@ def items_of(b: Builder, node: ast.AST, value: Value) -> list[Value]:
     value = values.unpacked(value)
     if isinstance(value, TupleValue):
         return list(value.items)
+    if isinstance(value, ArrayValue) and 0 < value.shape[0] <= MOST_ITEMS:
+        return rows_of(b, node, value)
     items: list[Value] = []
     if isinstance(value, Host):
         text = value.text and f"{value.text}[...]"
@@ -66,7 +79,45 @@ def _reversed(c: Call) -> Value:
     return TupleValue(tuple(reversed(_argument(c, 0))))
 
 
-FUNCTIONS: dict[Any, Any] = {enumerate: _enumerate, zip: _zip, reversed: _reversed}
+def _sequence(c: Call) -> Value:
+    """tuple(...) and list(...)."""
+    if on_host(c):
+        return beforehand(c)
+    c.done(1)
+    return TupleValue(tuple(_argument(c, 0)) if c.args else (), c.function is list)
+
+
+def _sum(c: Call) -> Value:
+    """Python's sum, which begins with 0."""
+    if on_host(c):
+        return beforehand(c)
+    start = c.keywords.pop("start", c.args[1] if len(c.args) > 1 else Host(0, literal=True))
+    c.done(2)
+    add = partial(c.e.binary, c.node, ast.Add)
+    return reduce(add, _argument(c, 0), start)
+
+
+def _truth_of_all(c: Call) -> Value:
+    """Python's any and all."""
+    if on_host(c):
+        return beforehand(c)
+    c.done(1)
+    is_any, tests = c.function is any, []
+    for item in _argument(c, 0):
+        known = c.e.known_truth(item)
+        if known is is_any:
+            return Host(is_any, literal=True)
+        tests += [] if known is not None else [c.e.truth(c.node, item)]
+    if not tests:
+        return Host(not is_any, literal=True)
+    name = "logical_or" if is_any else "logical_and"
+    return ScalarValue(reduce(lambda a, b: ir.Op(name, (a, b), "bool"), tests), "truth")
+
+
+FUNCTIONS: dict[Any, Any] = {
+    enumerate: _enumerate, zip: _zip, reversed: _reversed,
+    tuple: _sequence, list: _sequence, sum: _sum, any: _truth_of_all, all: _truth_of_all,
+}  # fmt: skip
 
 
 # --- comprehensions ---
@@ -74,7 +125,7 @@ FUNCTIONS: dict[Any, Any] = {enumerate: _enumerate, zip: _zip, reversed: _revers
 
 def comprehension(e: Evaluates, node: ast.ListComp, scope: Scope) -> Value:
     """Return the list that a comprehension makes."""
-    inner = replace(scope, names=dict(scope.names), unbound=dict(scope.unbound))
+    inner = Scope(outer=scope, of_comprehension=True)
     turns = _turns(e, node.generators, inner)
     kept = e.builder.kept
     return TupleValue(tuple(kept(node, e.eval(node.elt, inner), "item") for _ in turns), True)
@@ -98,8 +149,6 @@ def _turns(e: Evaluates, loops: list[ast.comprehension], scope: Scope) -> Iterat
 def _bind(b: Builder, target: ast.expr, item: Value, scope: Scope) -> None:
     if isinstance(target, ast.Name):
         scope.names[target.id] = item
-        scope.unbound.pop(target.id, None)
-        scope.own |= {target.id}
         return
     for name, part in unpacked_for(b, target, item):
         _bind(b, name, part, scope)
@@ -107,11 +156,14 @@ def _bind(b: Builder, target: ast.expr, item: Value, scope: Scope) -> None:
 
 def unpacked_for(b: Builder, target: ast.expr, value: Value) -> list[tuple[ast.expr, Value]]:
     """Return the names of a target with the values that they get."""
-    value = values.unpacked(value)
     names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
-    if not isinstance(value, TupleValue) or len(value.items) != len(names):
-        b.fail(target, "the numbers of names and values differ", "give as many")
-    return list(zip(names, value.items, strict=True))
+    if isinstance(value, ScalarValue):
+        b.fail(target, "a number is not several values", "give one name")
+    items = items_of(b, target, value)
+    if len(items) != len(names):
+        words = f"{len(names)} names for {counted(len(items), 'value')}"
+        b.fail(target, words, "give as many")
+    return list(zip(names, items, strict=True))
 
 
 # --- lists that grow ---
@@ -138,18 +190,66 @@ def grown(lowering: Lowers, node: ast.Call) -> bool:
 
 def grow(lowering: Lowers, node: ast.AST, name: str, old: TupleValue, more: list[Value]) -> None:
     """Give a name the list that has some items more."""
+    if len(old.items) + len(more) > MOST_ITEMS:
+        _refuse(lowering, node, f"{name} gets more than {MOST_ITEMS} items")
+    _change(lowering, node, name, old, more, (*old.items, *more))
+
+
+def set_item(lowering: Lowers, node: ast.Subscript, value: Value) -> bool:
+    """Lower `name[k] = value` of a list; False: the name is none."""
+    old = lowering.eval(node.value)
+    if not (isinstance(old, TupleValue) and old.is_list and isinstance(node.value, ast.Name)):
+        return False
+    e = lowering.expressions
+    key = e.host(node.slice, lowering.scope, "this index")
+    given = lowering.kept(node, value, "item")
+    items = list(old.items)
+    try:
+        if not isinstance(key, int):
+            raise TypeError("items of lists are set one by one")
+        items[key] = given
+    except (IndexError, TypeError) as error:
+        lowering.builder.fail(node, str(error), "correct the index")
+    _change(lowering, node, node.value.id, old, [given], tuple(items))
+    return True
+
+
+def each_of(target: ast.Subscript) -> list[ast.Subscript]:
+    """Return the parts u[0], u[-1] of u[[0, -1]]."""
+    whole = target.slice
+    index = list(whole.elts) if isinstance(whole, ast.Tuple) else [whole]
+    lists_in = [k for k, i in enumerate(index) if isinstance(i, ast.List)]
+    if len(lists_in) != 1:
+        return [target]
+    (at,) = lists_in
+    found = []
+    for one in index[at].elts:  # type: ignore[attr-defined]
+        parts = [*index[:at], one, *index[at + 1 :]]
+        made = ast.copy_location(ast.Tuple(parts, ast.Load()), whole)
+        part = ast.Subscript(target.value, made if len(parts) > 1 else one, ast.Store())
+        found.append(ast.copy_location(part, target))
+    return found
+
+
+def _change(
+    lowering: Lowers,
+    node: ast.AST,
+    name: str,
+    old: TupleValue,
+    more: list[Value],
+    items: tuple[Value, ...],
+) -> None:
+    """Give a name the list with other items, of which those in `more` are new."""
     if isinstance(old.made, str):
-        _refuse(lowering, node, f"{name} grows, which is the caller's")
+        _refuse(lowering, node, f"{name} changes, which is the caller's")
     if old.made is None:
-        _refuse(lowering, node, f"{name} grows where the run decides, or is one of several lists")
+        _refuse(lowering, node, f"{name} changes where the run decides, or is one of several lists")
     shown = list(more)
     for scope in lowering.scopes:
         shown += [v for k, v in scope.names.items() if k != name or scope is not lowering.scope]
     if lowering.scope.names.get(name) is not old or any(_shows(value, old) for value in shown):
-        _refuse(lowering, node, f"{name} grows, which another name, a loop or the caller shows")
-    if len(old.items) + len(more) > MOST_ITEMS:
-        _refuse(lowering, node, f"{name} gets more than {MOST_ITEMS} items")
-    lowering.scope.names[name] = replace(old, items=(*old.items, *more))
+        _refuse(lowering, node, f"{name} changes, which another name, a loop or the caller shows")
+    lowering.scope.names[name] = replace(old, items=items)
 
 
 def _shows(value: Value, part: TupleValue) -> bool:

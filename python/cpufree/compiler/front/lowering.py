@@ -21,6 +21,8 @@ from cpufree.compiler.front.flow.meeting import without_joins
 from cpufree.compiler.front.lowered import Lowered
 from cpufree.compiler.front.operands import fail_as_array, has_in_place
 from cpufree.compiler.front.protocols import Returned
+from cpufree.compiler.front.text.elses import without_else
+from cpufree.compiler.front.text.helpers import local_function
 from cpufree.compiler.front.text.returns import with_one_return
 from cpufree.compiler.front.text.source import Source
 from cpufree.compiler.front.values import (
@@ -85,7 +87,7 @@ class Lowering:
         return Lowered(program, b, result)
 
     def _body(self, source: Source) -> list[ast.stmt]:
-        body = source.tree.body
+        body = without_else(source.tree.body)
         return with_one_return(body) if self.at_end else body
 
     # --- statements ---
@@ -117,6 +119,9 @@ class Lowering:
 
     def _pass(self, node: ast.Pass) -> None:
         pass
+
+    def _functiondef(self, node: ast.FunctionDef) -> None:
+        self.bind(node, node.name, Host(local_function(self.expressions, node, self.scope)))
 
     def _expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -170,6 +175,13 @@ class Lowering:
         elif isinstance(target, ast.Tuple | ast.List):
             self._unpack(target, value)
         elif isinstance(target, ast.Subscript):
+            if lists.set_item(self, target, value):
+                return
+            if len(each := lists.each_of(target)) > 1 and values.is_number(value):
+                value = self.kept(target, value, "value")
+                for one in each:
+                    self.assign(one, value)
+                return
             start = len(self.builder.out)
             view = self._view(target)
             ((_, value),) = self.expressions.settled(target, [(start, value)])
@@ -215,7 +227,10 @@ class Lowering:
 
     def _augassign(self, node: ast.AugAssign) -> None:
         target: Value
-        if isinstance(node.target, ast.Subscript):
+        of_list = isinstance(node.target, ast.Subscript) and isinstance(
+            self.eval(node.target.value), TupleValue
+        )
+        if isinstance(node.target, ast.Subscript) and not of_list:
             target = self._view(node.target)
         else:
             target = self.eval(node.target)
@@ -261,6 +276,24 @@ class Lowering:
 
     # --- control flow ---
 
+    def _with(self, node: ast.With) -> Flow:
+        """Lower what is inside np.errstate: programs have no warnings."""
+        for item in node.items:
+            call = item.context_expr
+            f = self.eval(call.func) if isinstance(call, ast.Call) else None
+            given = call.keywords if isinstance(call, ast.Call) else []
+            silent = all(
+                isinstance(k.value, ast.Constant) and k.value.value in ("ignore", "warn")
+                for k in given
+            )
+            if not (isinstance(f, Host) and f.value is np.errstate and silent):
+                self.builder.fail(
+                    node,
+                    "with is taken of np.errstate alone, of its ignore and warn",
+                    "write it around the call of the program",
+                )
+        return self.block(node.body)
+
     def _if(self, node: ast.If) -> Flow:
         condition = self.expressions.test(node.test, self.scope)
         known = self.expressions.known_truth(condition)
@@ -303,9 +336,20 @@ class Lowering:
         except TypeError as error:
             self.builder.fail(node, str(error), f"the program is {program.name}{program.signature}")
         body = self._body(program.source)
-        inner = Scope(frozenset(regions.assigned(body, and_grown=False)))
+        around: Scope | None = getattr(program, "scope", None)
+        if around is not None and all(around.function is not s for s in self.scopes):
+            self.builder.fail(
+                node,
+                f"{program.name} is called after the function that defines it has ended",
+                "define it in the function that calls it",
+            )
+        own = {*regions.assigned(body, and_grown=False), *program.signature.parameters}
+        inner = Scope(frozenset(own), outer=around)
         for name, parameter in program.signature.parameters.items():
-            value = bound.arguments.get(name, Host(parameter.default, literal=True, text=name))
+            default = parameter.default
+            if around is None:
+                default = Host(default, literal=True, text=name)
+            value = bound.arguments.get(name, default)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 value = TupleValue(tuple(bound.arguments.get(name, ())))
             elif parameter.kind is parameter.VAR_KEYWORD:

@@ -36,6 +36,8 @@ def fail_as_array(b: Fails, node: ast.AST, value: Host | TupleValue | Masked) ->
         advice = f"pass {name}.item(), or an array of one point"
     elif issubclass(kind, list | tuple) or hasattr(kind, "__array__"):
         advice = f"pass np.array({name})" if value.text else "make it an array: np.array(...)"
+    if issubclass(kind, complex | np.complexfloating):
+        advice = "keep real and imaginary parts in arrays of their own"
     b.fail(node, f"{name} is a {kind.__name__}: no number or array", advice)
 
 

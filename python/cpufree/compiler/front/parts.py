@@ -15,6 +15,7 @@ from cpufree.compiler.front import masks, values
 from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.distribution import ALL_ROWS, fail_moving
 from cpufree.compiler.front.operands import fail_as_array
+from cpufree.compiler.front.rows import point
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -41,7 +42,7 @@ class Parts:
         if isinstance(base, TupleValue):
             return self._item(node, base, self.host(node.slice, scope, "this index"))
         if isinstance(base, Host) and not isinstance(base.value, np.ndarray):
-            if isinstance(base.value, list | tuple) and _has_slice(node.slice):
+            if isinstance(base.value, list | tuple) and base.text and _has_slice(node.slice):
                 fail_as_array(self.builder, node, base)
             key = Host(self.host(node.slice, scope, "this index"), literal=True)
             item = self.on_host(node, operator.getitem, base, key)
@@ -89,6 +90,12 @@ class Parts:
         for item in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
             is_slice = isinstance(item, ast.Slice)
             value = self._slice(item, scope) if is_slice else unpacked(self.eval(item, scope))
+            if isinstance(value, TupleValue) and (value.is_list or item is not node.slice):
+                self.builder.fail(
+                    item,
+                    "an array is indexed by several numbers at once",
+                    "u[[0, -1]] = 0 is taken; else write a line for each, or a slice",
+                )
             parts = value.items if isinstance(value, TupleValue) else [value]
             found += [(item, part) for part in parts]
         index: list[Any] = []
@@ -116,9 +123,9 @@ class Parts:
                 return masks.chosen(self.builder, node, settled, index, chosen_by[0])
             result = values.sliced(settled, index)
         except values.OutOfRange as error:
-            self.builder.fail(node, str(error), "correct the index")
+            self.builder.fail(node, str(error), error.advice)
         self._check_moving(index, result)
-        return result if result.shape or to_write else self._point(node, result)
+        return result if result.shape or to_write else point(self.builder, node, result)
 
     def _check_moving(self, index: list[Any], result: ArrayValue) -> None:
         """Refuse an index of the run along the axis that is divided among PEs."""
@@ -126,11 +133,6 @@ class Parts:
         for read in ir.reads(result.expr):
             if moving and read.axes[0].index and self.builder.fields[read.field].distributed:
                 fail_moving(self.builder, moving[0].node)
-
-    def _point(self, node: ast.AST, result: ArrayValue) -> ScalarValue:
-        """Return the value at one point, which all PEs get."""
-        single = ArrayValue(result.expr, (), result.type)
-        return ScalarValue(self.builder.reduce(node, "max", single, result.type), result.type)
 
     def _slice(self, item: ast.expr, scope: Scope) -> Value:
         assert isinstance(item, ast.Slice)

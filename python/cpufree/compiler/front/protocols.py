@@ -40,6 +40,10 @@ class Evaluates(Protocol):
         """Return what an expression stands for."""
         ...
 
+    def host(self, node: ast.expr, scope: Scope, what: str) -> Any:
+        """Return the object that an expression stands for, which must be known beforehand."""
+        ...
+
     def in_order(self, nodes: Sequence[ast.expr], scope: Scope) -> list[Value]:
         """Return what expressions stand for that are evaluated one after the other."""
         ...

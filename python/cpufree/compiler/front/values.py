@@ -99,6 +99,20 @@ class Scope:
     """What is read of names around the function."""
     unbound: dict[str, str] = field(default_factory=dict)
     """Names that may have no value, or one of several, and why."""
+    outer: Scope | None = None
+    """Of the function in which the function is defined, or the comprehension stands."""
+    of_comprehension: bool = False
+
+    def of(self, name: str) -> Scope:
+        """Return the scope in which a name is looked up."""
+        if self.outer is None or name in self.own or name in self.names:
+            return self
+        return self.outer.of(name)
+
+    @property
+    def function(self) -> Scope:
+        """The scope of the function that a comprehension stands in."""
+        return self.outer.function if self.of_comprehension and self.outer else self
 
 
 def all_same(a: Value, b: Value) -> bool:
@@ -183,6 +197,10 @@ def is_whole(value: ArrayValue, f: ir.Field) -> bool:
 class OutOfRange(Exception):
     """An index does not suit an array."""
 
+    def __init__(self, problem: str, advice: str = "correct the index") -> None:
+        super().__init__(problem)
+        self.advice = advice
+
 
 def at(axis: ir.Axis, i: int) -> ir.Axis:
     """Return an axis at one value of its dim."""
@@ -251,7 +269,10 @@ def sliced(value: ArrayValue, index: Sequence[Index]) -> ArrayValue:
         if isinstance(item, slice):
             start, stop, step = item.indices(n)
             if step < 1:
-                raise OutOfRange("a slice with a negative step is not taken")
+                raise OutOfRange(
+                    "a slice with a negative step is not taken",
+                    "pass an array that is turned before the call; of a rim, write each line",
+                )
             moves[old] = (len(shape), start, step)
             shape.append(max(0, -(-(stop - start) // step)))
         elif isinstance(item, Moving):

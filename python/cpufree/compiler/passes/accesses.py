@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
@@ -27,12 +26,18 @@ class Points:
 
 @dataclass(frozen=True)
 class Access:
-    """Points of a field that are read or written; `ghosts`: read by another PE than their owner."""
+    """Points of a field that are read or written; `ghosts`: read by another PE than their owner.
+
+    `by_one`: by one block of its PE alone, the same one always; `met`: whose threads have waited
+    for one another since.
+    """
 
     field: str
     points: tuple[Points, ...]
     writes: bool
     ghosts: bool = False
+    by_one: bool = False
+    met: bool = False
 
     def conflicts(self, later: Access) -> bool:
         """Return whether a later access must wait for this one, wherever both are done."""
@@ -50,7 +55,7 @@ class Access:
 def accesses(program: ir.Program, work: Work) -> list[Access]:
     """Return what a stage reads and writes."""
     found = [read_access(program, work, r) for r in ir.reads(work.value)]
-    found += [element_access(program, e) for e in elements(work.value)]
+    found += [element_access(program, e) for e in ir.elements(work.value)]
     if isinstance(work, ir.Assign):
         points = tuple(_span(s) for s in work.box)
         found.append(Access(work.field, points, writes=True))
@@ -76,14 +81,6 @@ def read_access(program: ir.Program, work: Work, read: ir.Read) -> Access:
     return Access(f.name, tuple(points), writes=False, ghosts=ghosts)
 
 
-def elements(expr: ir.Expr) -> Iterator[ir.Element]:
-    """Yield the elements in an expression."""
-    if isinstance(expr, ir.Element):
-        yield expr
-    for child in ir.children(expr):
-        yield from elements(child)
-
-
 def expressions(s: ir.Statement) -> tuple[ir.Expr, ...]:
     """Return the expressions of a statement itself, without those of statements inside it."""
     if isinstance(s, ir.Assign | ir.Reduce | ir.Set | ir.PutSignal | ir.WaitSignal):
@@ -95,7 +92,7 @@ def expressions(s: ir.Statement) -> tuple[ir.Expr, ...]:
 
 def element_fields(program: ir.Program) -> set[str]:
     """Return the fields of which a program reads elements: each PE must have all of them."""
-    found = (e for s in ir.walk(program.body) for expr in expressions(s) for e in elements(expr))
+    found = (e for s in ir.walk(program.body) for expr in expressions(s) for e in ir.elements(expr))
     return {e.field for e in found}
 
 
@@ -113,7 +110,7 @@ def region_access(region: ir.Region, writes: bool) -> Access:
 def scalar_accesses(program: ir.Program, s: ir.Statement) -> list[Access]:
     """Return what the scalar expressions of a statement itself read of fields."""
     found = () if isinstance(s, ir.Assign | ir.Reduce) else expressions(s)
-    return [element_access(program, e) for expr in found for e in elements(expr)]
+    return [element_access(program, e) for expr in found for e in ir.elements(expr)]
 
 
 def _span(s: ir.Span) -> Points:

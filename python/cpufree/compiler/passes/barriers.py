@@ -12,6 +12,7 @@ and nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -38,14 +39,20 @@ class Since:
 
     def needs(self, wanted: list[Access]) -> ir.Barrier | None:
         """Return the barrier that must stand before accesses; None: none."""
-        if any(a.conflicts(b) and (a.ghosts or b.ghosts) for a in self.beside for b in wanted):
+        far = [(a, b) for a in self.beside for b in wanted if not (a.by_one and b.by_one)]
+        if any(a.conflicts(b) and (a.ghosts or b.ghosts) for a, b in far):
             return ir.Barrier(neighbours=True)
-        if any(a.conflicts(b) for a in self.own for b in wanted):
+        pairs = [(a, b) for a in self.own for b in wanted if a.conflicts(b)]
+        if not all(a.by_one and b.by_one for a, b in pairs):
             return ir.Barrier(neighbours=False)
-        return None
+        met = all(a.met for a, _ in pairs)
+        return None if met else ir.Barrier(neighbours=False, of_block=True)
 
     def at(self, barrier: ir.Barrier) -> Since:
         """Return what is left after a barrier."""
+        if barrier.of_block:
+            parts = self.own, self.beside
+            return Since(*(frozenset(replace(a, met=a.by_one) for a in part) for part in parts))
         return Since() if barrier.neighbours else replace(self, own=frozenset())
 
     def permuted(self, s: ir.Permute) -> Since:
@@ -55,6 +62,30 @@ class Since:
             frozenset(a.renamed(names) for a in part) for part in (self.own, self.beside)
         )
         return Since(own, beside)
+
+
+MOST_POINTS = 600
+"""Of the arrays of a group that one block does: a point or two for each of its threads."""
+
+
+def by_one_block(program: ir.Program) -> ir.Program:
+    """Return a program of one PE whose small groups are done by one block, which waits for itself.
+
+    The coarse grids of a V-cycle then wait for no other block.
+    """
+
+    def block(body: tuple[ir.Statement, ...]) -> tuple[ir.Statement, ...]:
+        return tuple(statement(s) for s in body)
+
+    def statement(s: ir.Statement) -> ir.Statement:
+        if not isinstance(s, ir.Group):
+            return ir.with_blocks(s, block)
+        works = [stage.work for stage in s.stages]
+        updates = [w for w in works if isinstance(w, ir.Assign) and is_by_rows(program, w)]
+        small = all(math.prod(program.field(w.field).given_shape) <= MOST_POINTS for w in updates)
+        return replace(s, by_one=small and len(updates) == len(works))
+
+    return replace(program, body=block(program.body))
 
 
 def add_barriers(program: ir.Program, alone: bool = False) -> ir.Program:
@@ -124,6 +155,7 @@ class _Walk:
         if isinstance(s, ir.Group):
             wanted = [a for stage in s.stages for a in accesses(self.program, stage.work)]
             wanted = [replace(a, ghosts=False) for a in wanted] if self.alone else wanted
+            wanted = [replace(a, by_one=True) for a in wanted] if s.by_one else wanted
         else:
             wanted = scalar_accesses(self.program, s)
         since = self.ready(wanted, since, out, s)

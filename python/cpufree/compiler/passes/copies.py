@@ -13,7 +13,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import accesses
+from cpufree.compiler.passes.accesses import Access, accesses
+from cpufree.compiler.passes.boxes import Box, without
 from cpufree.compiler.passes.points import at_own_point, goes_with
 from cpufree.compiler.passes.rows import Work
 
@@ -164,32 +165,33 @@ def _has_no_gaps(work: ir.Assign, f: ir.Field) -> bool:
 
 
 def _first_write(program: ir.Program, body: Body, at: int, t: ir.Field) -> int | None:
-    """Return the first statement of a block that touches t, if it writes all that is read of t."""
+    """Return the first statement of a block that touches t, if all that is read is written then."""
     for k, s in enumerate(body[:at]):
         if not _mentions(program, s, t.name):
             continue
         if not isinstance(s, ir.Assign) or s.field != t.name:
             return None
-        if any(r.field == t.name for r in ir.reads(s.value)):
-            return None
-        return k if _writes_all_that_is_read(program, body[k : at + 1], s, t) else None
+        return k if _write_all_that_is_read(program, body[k : at + 1], t) else None
     return None
 
 
-def _writes_all_that_is_read(
-    program: ir.Program, body: Body, write: ir.Assign, t: ir.Field
-) -> bool:
-    if not _has_no_gaps(write, t) or _moves(write):
-        return False
+def _write_all_that_is_read(program: ir.Program, body: Body, t: ir.Field) -> bool:
+    """Return whether the first stages, before any that reads t, write all points that are read."""
+    writes: list[Box] = []
     for s in body:
-        if not isinstance(s, ir.Assign | ir.Reduce):
-            continue
-        for a in accesses(program, s):
-            if a.field == t.name and not a.writes:
-                for points, span in zip(a.points, write.box, strict=True):
-                    if points.first < span.start or points.last >= span.stop:
-                        return False
-    return True
+        if not isinstance(s, ir.Assign) or s.field != t.name or _reads(program, s, t.name):
+            break
+        writes += [] if _moves(s) else [Box.of_spans(s.box)]
+    reads = (a for s in body if isinstance(s, Work) for a in _reads(program, s, t.name))
+    left = frozenset(Box(tuple((p.first, p.last, p.step) for p in a.points)) for a in reads)
+    for write in writes:
+        left = without(left, write)
+    return not left
+
+
+def _reads(program: ir.Program, work: Work, name: str) -> list[Access]:
+    """Return what a stage reads of a field."""
+    return [a for a in accesses(program, work) if a.field == name and not a.writes]
 
 
 def _writes_only(body: Body, t: ir.Field, box: tuple[ir.Span, ...]) -> bool:

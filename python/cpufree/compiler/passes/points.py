@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import accesses, element_access, elements, read_access
+from cpufree.compiler.passes.accesses import accesses, element_access, read_access
 from cpufree.compiler.passes.rows import Work, is_by_rows, scalars_of, written
 
 MOST_STAGES = 48
@@ -158,7 +158,7 @@ def hands_on_points(program: ir.Program, earlier: Work, later: Work) -> bool:
                 access = read_access(program, a, read)
                 if access.ghosts or any(access.conflicts(w) for w in write):
                     return False
-        if any(element_access(program, e).field == name for e in elements(a.value)):
+        if any(element_access(program, e).field == name for e in ir.elements(a.value)):
             return False
     return True
 

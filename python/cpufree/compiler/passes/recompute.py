@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements, expressions
+from cpufree.compiler.passes.accesses import expressions
 from cpufree.compiler.passes.boxes import Box, without
 from cpufree.compiler.passes.copies import Body, replaced
 from cpufree.compiler.passes.points import at_own_point
@@ -71,7 +71,7 @@ def _reads(s: Work, name: str) -> bool:
 
 def _uses(s: ir.Statement, name: str) -> bool:
     """Return whether a statement itself touches a field."""
-    if any(e.field == name for expr in expressions(s) for e in elements(expr)):
+    if any(e.field == name for expr in expressions(s) for e in ir.elements(expr)):
         return True
     if not isinstance(s, ir.Assign | ir.Reduce):
         return False
@@ -144,7 +144,7 @@ def _may_be_later(after: list[Work], reader: ir.Assign, work: Work) -> bool:
 
 def _moved(work: Work, read: ir.Read) -> ir.Expr | None:
     """Return the value of a stage at the points of a read of it."""
-    if work.value.type != read.type or _has_places(work.value):
+    if work.value.type != read.type or has(work.value, ir.Element, ir.Fold, ir.Choice):
         return None
     moved: list[ir.Read] = []
 
@@ -158,9 +158,9 @@ def _moved(work: Work, read: ir.Read) -> ir.Expr | None:
     return value if len(moved) == sum(1 for _ in ir.reads(work.value)) else None
 
 
-def _has_places(e: ir.Expr) -> bool:
-    """Return whether an expression has indices of its own: of elements, of folds."""
-    return isinstance(e, ir.Element | ir.Fold) or any(_has_places(c) for c in ir.children(e))
+def has(e: ir.Expr, *kinds: type) -> bool:
+    """Return whether there are such parts in an expression, as have indices of their own."""
+    return isinstance(e, kinds) or any(has(c, *kinds) for c in ir.children(e))
 
 
 def _axis(a: ir.Axis, work: Work, read: ir.Read) -> ir.Axis | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements
 
 
 def add_temporaries(program: ir.Program) -> ir.Program:
@@ -36,7 +35,7 @@ def add_temporaries(program: ir.Program) -> ir.Program:
 
 def reads_what_it_writes(stage: ir.Assign) -> bool:
     """Return whether a stage may read a point after it has written it."""
-    return any(e.field == stage.field for e in elements(stage.value)) or any(
+    return any(e.field == stage.field for e in ir.elements(stage.value)) or any(
         read.field == stage.field and not _same(read, stage.box) and not _apart(read, stage.box)
         for read in ir.reads(stage.value)
     )

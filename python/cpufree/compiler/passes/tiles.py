@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements
 from cpufree.compiler.passes.rows import Work, is_by_rows, written
 from cpufree.errors import EngineError
 
@@ -125,7 +124,7 @@ def ghosts_of_stage(program: ir.Program, work: Work) -> dict[str, Ghosts]:
     places += [a.index for r in ir.reads(work.value) for a in r.axes]
     if any(place is not None for place in places):
         raise NotOnChip(f"line {work.line} has an index of the run")
-    for e in elements(work.value):
+    for e in ir.elements(work.value):
         if program.field(e.field).distributed:
             raise NotOnChip(f"line {work.line} reads {e.field} at an index of the run")
     for read in ir.reads(work.value):

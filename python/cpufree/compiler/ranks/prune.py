@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import elements, expressions
+from cpufree.compiler.passes.accesses import expressions
 from cpufree.compiler.passes.rows import scalars_read
 
 
@@ -75,4 +75,4 @@ def _fields(body: tuple[ir.Statement, ...], written: bool = True) -> Iterator[st
         yield from (r.field for r in regions(s))
     for e in _exprs(body):
         yield from (r.field for r in ir.reads(e))
-        yield from (x.field for x in elements(e))
+        yield from (x.field for x in ir.elements(e))

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from cpufree.compiler import ir
-from cpufree.compiler.passes.accesses import Access, accesses, elements
+from cpufree.compiler.passes.accesses import Access, accesses
 from cpufree.compiler.passes.fusion import is_full
 from cpufree.compiler.ranks.prune import regions
 
@@ -34,7 +34,7 @@ def _uses(program: ir.Program) -> Counter[str]:
         names = {r.field for r in regions(s)}
         if isinstance(s, ir.Assign | ir.Reduce):
             names |= {r.field for r in ir.reads(s.value)}
-            names |= {e.field for e in elements(s.value)}
+            names |= {e.field for e in ir.elements(s.value)}
             # Written and read by one statement: no array that hands values on.
             name = s.field if isinstance(s, ir.Assign) else s.over
             found[name] += 2 if name in names and isinstance(s, ir.Assign) else 1

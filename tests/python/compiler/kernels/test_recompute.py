@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid_programs import as_tuple, assert_same, copies
+from interpreted import checked
 from multigrid_programs import CASES, v_cycles
 
 import cpufree
 from cpufree.compiler import ir
-from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.grid import grid_groups, grid_passes, returned_fields
-from cpufree.compiler.interpret import interpret
+from cpufree.compiler.grid import grid_groups, grid_passes
 
 
 @cpufree.program
@@ -101,21 +99,7 @@ STORED = [
 
 
 def _checked(program: Any, arguments: tuple[Any, ...]) -> ir.Program:
-    """Return a program for GPUs, which has given the bits of plain Python by the interpreter."""
-    plain, ours = copies(arguments), copies(arguments)
-    expected = as_tuple(program.function(*plain))
-    call = Arguments.of(program.signature, program.name, ours, {})
-    lowered = program._lowered(call)
-    made = grid_groups(lowered.program, returned_fields(lowered.result))
-    left, scalars = interpret(made, call.arrays, lowered)
-    assert_same(program.name, _flat(plain), _flat(ours))
-    assert_same(program.name, expected, as_tuple(call.returned(lowered, left, scalars)))
-    return made
-
-
-def _flat(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments, with the arrays of lists in their places."""
-    return tuple(item for v in values for item in (v if isinstance(v, list) else [v]))
+    return checked(program, arguments, grid_groups)
 
 
 def _arrays() -> tuple[Any, ...]:
@@ -150,6 +134,6 @@ def test_residuals_of_v_cycles_are_not_stored() -> None:
     made = grid_passes(lowered, ())
     cycle = next(s for s in made.body if isinstance(s, ir.For))
     waits = [s for s in ir.walk(cycle.body) if isinstance(s, ir.Barrier)]
-    assert len(waits) == 13  # of each grid: before, to the coarse one, from there, behind
+    assert len(waits) == 10  # of each grid: before, to the coarse one, from there and behind
     full = [f for f in made.fields if f.shape == (65, 65) and f.role == "local"]
     assert {f.name for f in full if _stores(made, f.name)} <= {"made_16", full[-1].name}

@@ -15,6 +15,7 @@ from cpufree.compiler.grid import (
     returned_fields,
     round_kernel,
     stream_kernel,
+    swept_groups,
     tile_kernel,
 )
 from cpufree.compiler.layout import most_pes
@@ -42,12 +43,13 @@ def emit_all(case: Case, pes: int, folder: Path) -> int:
             given.check(lowered.program)
             kept = returned_fields(lowered.result)
             groups = grid_groups(lowered.program, kept)
+            swept = swept_groups(lowered.program, kept)
     except InvalidInputError:
         return 0
     finally:
         path.unlink()
     pes = most_pes(groups, pes)
-    chosen_kernel(groups, pes, kept, MULTIPROCESSORS)
+    chosen_kernel(groups, min(pes, most_pes(swept, pes)), kept, MULTIPROCESSORS, swept=swept)
     made = 1
     for make in (tile_kernel, round_kernel, stream_kernel):
         try:

@@ -14,11 +14,12 @@ from cpufree.compiler.grid import (
     GridKernel,
     grid_groups,
     grid_kernel,
-    grid_passes,
     returned_fields,
     round_kernel,
     stream_kernel,
+    swept_groups,
     tile_kernel,
+    with_barriers,
 )
 from cpufree.compiler.launch import Threads
 from cpufree.compiler.layout import Layout, most_pes
@@ -41,8 +42,9 @@ def kernel_for(
     lowered = program._lowered(arguments)
     arguments.check(lowered.program)
     kept = returned_fields(lowered.result)
-    made = grid_passes(lowered.program, kept)
-    pes = most_pes(made, pes)
+    groups = swept_groups(lowered.program, kept)
+    pes = most_pes(groups, pes)
+    made = with_barriers(groups, pes)
     kernel = grid_kernel(made, pes, kept, multiprocessors, options)
     return arguments, lowered, kernel
 

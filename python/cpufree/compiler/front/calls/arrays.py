@@ -88,6 +88,31 @@ def _of_chosen(c: Call, op: str, chosen: Masked) -> ScalarValue:
     return reduced(c, op, filled(chosen, int(op == "all")))
 
 
+def spread(c: Call) -> Value:
+    """np.var and np.std, as NumPy computes them."""
+    if on_host(c):
+        return beforehand(c)
+    less = c.take("ddof", 99, 0)
+    operand, axis, keepdims = _along(c)
+    if not isinstance(operand, ArrayValue) or not isinstance(less, int):
+        c.fail("np.var and np.std take an array, and a known ddof", "write np.mean((u - m) ** 2)")
+    assert isinstance(operand, ArrayValue)
+    b, dims = c.e.builder, len(operand.shape)
+    if not operand.type.startswith("float"):
+        operand = ArrayValue(b.cast(operand.expr, "float64"), operand.shape, "float64")
+    distance = b.elementwise(
+        c.node, "subtract", [operand, _reduced(c, "mean", operand, axis, keepdims=True)]
+    )
+    square = b.elementwise(c.node, "multiply", [distance, distance])
+    total = _reduced(c, "sum", square, axis, keepdims)
+    axes = range(dims) if axis is None else axes_of(c, axis, dims)
+    points = max(math.prod(operand.shape[k] for k in axes) - less, 0)
+    number = ScalarValue(ir.Literal(points, operand.type), operand.type)
+    result = b.elementwise(c.node, "divide", [total, number])
+    is_root = getattr(c.function, "__name__", c.function) == "std"
+    return b.elementwise(c.node, "sqrt", [result]) if is_root else result
+
+
 def count(c: Call) -> Value:
     """np.count_nonzero of all points."""
     if on_host(c):
@@ -140,6 +165,44 @@ def norm(c: Call) -> Value:
     square = ir.Op("multiply", (array.expr, array.expr), array.type)
     total = reduced(c, "sum", ArrayValue(square, array.shape, array.type))
     return ScalarValue(ir.Op("sqrt", (total.expr,), array.type), array.type)
+
+
+def equal(c: Call) -> Value:
+    """np.array_equal."""
+    c.done(2)
+    a, b = c.operand(0), c.operand(1)
+    shapes = {o.shape if isinstance(o, ArrayValue) else () for o in (a, b)}
+    if len(shapes) > 1:
+        return Host(False, literal=True)
+    return _is_everywhere(c, c.e.builder.elementwise(c.node, "equal", [a, b]))
+
+
+def close(c: Call) -> Value:
+    """np.isclose and np.allclose."""
+    rtol, atol = c.take("rtol", 2, 1e-5), c.take("atol", 3, 1e-8)
+    if c.take("equal_nan", 4, False) is not False:
+        c.fail("equal_nan is not taken", "leave it out")
+    c.done(5)
+    b, node = c.e.builder, c.node
+    limits = [o if isinstance(o, ScalarValue) else b.operand(node, Host(o)) for o in (rtol, atol)]
+    one, other = c.operand(0), c.operand(1)
+    kind = type_by_numpy(c, [other], lambda o: np.ones(1, np.result_type(o, 1.0)))
+    if isinstance(other, ArrayValue) and other.type != kind:
+        other = ArrayValue(b.cast(other.expr, kind), other.shape, kind)
+
+    def of(name: str, *operands: ArrayValue | ScalarValue) -> ArrayValue | ScalarValue:
+        return b.elementwise(node, name, list(operands))
+
+    limit = of("add", limits[1], of("multiply", limits[0], of("absolute", other)))
+    near = of("less_equal", of("absolute", of("subtract", one, other)), limit)
+    near = of("bitwise_and", near, of("isfinite", other))
+    result = of("bitwise_or", near, of("equal", one, other))
+    return _is_everywhere(c, result) if c.function is np.allclose else result
+
+
+def _is_everywhere(c: Call, test: ArrayValue | ScalarValue) -> ScalarValue:
+    """Return the bool of Python's that a test of all points gives."""
+    return ScalarValue(reduced(c, "all", test).expr, "truth")
 
 
 def create(c: Call) -> Value:

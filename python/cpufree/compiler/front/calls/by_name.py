@@ -5,32 +5,36 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cpufree.compiler import ir
 from cpufree.compiler.front import lists, masks, values
-from cpufree.compiler.front.calls import fields, products
+from cpufree.compiler.front.calls import fields, products, shapes
 from cpufree.compiler.front.calls.advice import instead_of
 from cpufree.compiler.front.calls.arrays import (
+    close,
     copy,
     copyto,
     count,
     create,
+    equal,
     norm,
     reduction,
     reshape,
+    spread,
 )
 from cpufree.compiler.front.calls.call import (
     Call,
     beforehand,
+    called_beforehand,
     dtype_of,
     numbers,
     on_host,
-    same_kind,
-    stored_type,
     type_by_numpy,
+    written_to,
 )
 from cpufree.compiler.front.numbers import fitting, python_numbers
 from cpufree.compiler.front.protocols import Evaluates
@@ -57,16 +61,18 @@ def call(e: Evaluates, node: ast.Call, scope: Scope) -> Value:
     if isinstance(node.func, ast.Attribute):
         owner = e.eval(node.func.value, scope)
         if isinstance(owner, Host) and isinstance(owner.value, np.ndarray) and owner.value.ndim:
+            if node.func.attr in _BEFOREHAND:
+                return _method_beforehand(Call.of(e, node, scope, node.func.attr), owner)
             owner = e.builder.constant(node, owner)
         if isinstance(owner, ArrayValue | ScalarValue | Masked):
             return _method(e, node, scope, owner)
     function = e.eval(node.func, scope)
-    if not isinstance(function, Host) or not callable(function.value):
+    helper = helper_of(function.value) if isinstance(function, Host) else None
+    if not isinstance(function, Host) or not (helper or callable(function.value)):
         e.builder.fail(node, "this is no function", "call a function of NumPy or a program")
     made = Call.of(e, node, scope, function.value)
     if getattr(function.value, "is_cpufree_program", False):
         return e.call_program(node, function.value, made.args, made.keywords, scope)
-    helper = helper_of(function.value)
     if helper is not None:
         return e.call_program(node, helper, made.args, made.keywords, scope)
     return _through_masks(made, lambda: _of_function(made))
@@ -125,16 +131,7 @@ def _ufunc(c: Call) -> Value:
     result = c.e.builder.elementwise(c.node, name, operands)
     if isinstance(result, ScalarValue):
         result = ScalarValue(result.expr, result.expr.type)
-    if out is None:
-        return result
-    if isinstance(out, TupleValue) and len(out.items) == 1:
-        out = out.items[0]
-    if not (isinstance(out, ArrayValue) and out.is_view):
-        c.fail("out is no array", "pass an array or a slice of one")
-    assert isinstance(out, ArrayValue)
-    same_kind(c.e, c.node, stored_type(result), out.type)
-    c.e.builder.assign(c.node, out, result, checks=False)
-    return out
+    return written_to(c, out, result)
 
 
 def _math(c: Call) -> Value:
@@ -156,18 +153,25 @@ def _builtin_minmax(name: str) -> Callable[[Call], Value]:
     def handle(c: Call) -> Value:
         if on_host(c):
             return beforehand(c)
-        c.done(2)
-        if len(c.args) != 2 or any(isinstance(c.operand(k), ArrayValue) for k in (0, 1)):
+        builder = c.e.builder
+        if len(c.args) == 1 and not isinstance(c.args[0], ArrayValue):
+            c.args = lists.items_of(builder, c.node, c.args[0])
+        c.done(len(c.args))
+        if on_host(c) and c.args:
+            return beforehand(c)
+        if len(c.args) < 2 or any(isinstance(a, ArrayValue) for a in c.args):
             c.fail(
-                f"Python's {name} takes two numbers here",
+                f"Python's {name} takes several numbers here",
                 f"write np.{name}imum(a, b) for each point, np.{name}(a) for one number",
             )
-        a, b = c.operand(0), c.operand(1)
-        # Python keeps the first one unless the second one is less (greater).
+        # Python keeps the first one unless a later one is less (greater).
         comparison = "less" if name == "min" else "greater"
-        builder = c.e.builder
-        condition = fitting.compare(builder, c.node, comparison, [b, a])
-        return c.e.choice(c.node, condition.expr, b, a)
+        best = c.operand(0)
+        for k in range(1, len(c.args)):
+            other = c.operand(k)
+            condition = fitting.compare(builder, c.node, comparison, [other, best])
+            best = c.e.choice(c.node, condition.expr, other, best)
+        return best
 
     return handle
 
@@ -216,7 +220,8 @@ def _where(c: Call) -> Value:
 def _clip(c: Call) -> Value:
     low, high = c.take("a_min", 1), c.take("a_max", 2)
     low, high = c.keywords.pop("min", low), c.keywords.pop("max", high)
-    c.done(3)
+    out = c.take("out", 3)
+    c.done(4)
     builder, array = c.e.builder, c.array()
     bounds: dict[str, ScalarValue | ArrayValue] = {}
     for name, bound in (("maximum", low), ("minimum", high)):
@@ -237,7 +242,7 @@ def _clip(c: Call) -> Value:
     for name, operand in given.items():
         pair = [operand, result] if between else [result, operand]
         result = builder.elementwise(c.node, name, pair)
-    return result
+    return written_to(c, out, result)
 
 
 def _roll(c: Call) -> Value:
@@ -261,6 +266,27 @@ def _roll(c: Call) -> Value:
         except values.OutOfRange as error:
             c.fail(str(error), "keep the rolled part in an array of its own first")
     return array
+
+
+_BEFOREHAND = (
+    "reshape", "ravel", "flatten", "transpose", "tolist", "prod", "cumsum", "round", "argmax",
+    "argmin", "repeat", "dot",
+)  # fmt: skip
+"""Methods that an array from outside has, for what they are called with that is known, too."""
+
+
+def _method_beforehand(c: Call, owner: Host) -> Value:
+    """Return what a method of an array that is known beforehand gives."""
+
+    def method(array: np.ndarray, *args: Any, **keywords: Any) -> Any:
+        return getattr(array, c.function)(*args, **keywords)
+
+    method.__name__ = c.function
+    made = called_beforehand(replace(c, function=method, args=[owner, *c.args]))
+    if isinstance(made, Host) and isinstance(made.value, np.ndarray):
+        shows_it = np.may_share_memory(made.value, owner.value)
+        return replace(made, is_own=owner.is_own, text=owner.text) if shows_it else made
+    return made
 
 
 def _len(c: Call) -> Value:
@@ -326,21 +352,38 @@ def _fill(c: Call) -> Value:
     return Host(None)
 
 
+def _method_of(function: Any, handler: Callable[[Call], Value]) -> Callable[[Call], Value]:
+    """Return what handles a method that does what a function does."""
+    return lambda c: handler(replace(c, function=function))
+
+
 _REDUCTIONS = {name: reduction(name) for name in ("sum", "max", "min", "mean", "any", "all")}
 METHODS: dict[str, Callable[[Call], Value]] = {
     "copy": copy, "astype": _astype, "fill": _fill, **_REDUCTIONS, "item": _item,
-    "reshape": reshape,
+    "reshape": reshape, "std": spread, "var": spread, "clip": _method_of(np.clip, _clip),
+    "round": _method_of(np.round, fields.rounded), "repeat": _method_of(np.repeat, shapes.repeated),
+    "dot": _method_of(np.dot, products.FUNCTIONS[np.dot]),
 }  # fmt: skip
 
 # Functions, and names of methods, of each point alone.
-_POINTWISE = (np.where, np.clip, np.copy, np.round, np.around, abs, "astype", "copy", *_TYPES)
+_POINTWISE = (
+    np.where,
+    np.clip,
+    np.copy,
+    np.round,
+    np.around,
+    abs,
+    *_TYPES,
+    *("astype", "copy", "clip", "round"),
+)
 
 _FUNCTIONS: dict[Any, Callable[[Call], Value]] = {
-    **fields.FUNCTIONS, **products.FUNCTIONS,
+    **fields.FUNCTIONS, **products.FUNCTIONS, **shapes.FUNCTIONS,
+    np.std: spread, np.var: spread,
     min: _builtin_minmax("min"), max: _builtin_minmax("max"), abs: _abs,
     **lists.FUNCTIONS, len: _len,
     np.where: _where, np.clip: _clip, np.roll: _roll, np.copy: copy, np.copyto: copyto,
-    np.reshape: reshape,
+    np.reshape: reshape, np.array_equal: equal, np.isclose: close, np.allclose: close,
     np.linalg.norm: norm, np.count_nonzero: count,
     **dict.fromkeys((float, int, bool, *_TYPES), _convert_number),
     **dict.fromkeys((np.zeros, np.ones, np.empty, np.full), create),

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from cpufree.compiler import ir
 from cpufree.compiler.front.calls.advice import instead_of
 from cpufree.compiler.front.numbers.large import too_large
 from cpufree.compiler.front.protocols import Evaluates
+from cpufree.compiler.front.rows import known
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -23,6 +25,15 @@ from cpufree.compiler.front.values import (
 )
 from cpufree.compiler.operations import PURE, Kind, stored
 from cpufree.text import counted
+
+_GO_THROUGH: tuple[Any, ...] = (sum, any, all, min, max, tuple, list, enumerate, zip)
+"""Functions of Python that go through what they are given, once."""
+
+
+def _as_list(node: ast.expr) -> ast.expr:
+    if not isinstance(node, ast.GeneratorExp):
+        return node
+    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
 
 
 @dataclass
@@ -39,13 +50,21 @@ class Call:
     @classmethod
     def of(cls, e: Evaluates, node: ast.Call, scope: Scope, function: Any) -> Call:
         """Return a call of the text with its arguments evaluated."""
-        if any(isinstance(a, ast.Starred) for a in node.args):
-            e.builder.fail(node, "starred arguments are not taken", "write them out")
         if any(k.arg is None for k in node.keywords):
             e.builder.fail(node, "** arguments are not taken", "write them out")
-        given = e.in_order([*node.args, *(k.value for k in node.keywords)], scope)
+        b, through = e.builder, any(function is f for f in _GO_THROUGH)
+        # A generator is gone through once, as the list would be.
+        args = [_as_list(a) if through else a for a in node.args]
+        before, start = set(b.fields), len(b.out)
+        given = e.in_order([*args, *(k.value for k in node.keywords)], scope)
+        if args != node.args and ir.touched_fields(tuple(b.out[start:])) & before:
+            b.fail(
+                node,
+                "what a generator evaluates writes into an array",
+                "write a loop: Python goes on with a generator only when the next item is needed",
+            )
         names = [str(k.arg) for k in node.keywords]
-        count = len(node.args)
+        count = len(given) - len(names)
         keywords = dict(zip(names, given[count:], strict=True))
         return cls(e, node, scope, function, given[:count], keywords)
 
@@ -97,12 +116,21 @@ def beforehand(c: Call) -> Value:
     f = c.function
     name = getattr(f, "__name__", repr(f))
     module = (getattr(f, "__module__", "") or "").split(".")[0]
-    known = f in (len, range, int, float, bool, abs, min, max, round, tuple, list, sum, slice)
-    known = known or (isinstance(f, type) and issubclass(f, np.generic))
-    if not (known or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
+    is_pure = f in _GO_THROUGH or f in (len, range, int, float, bool, abs, round, slice)
+    is_pure = is_pure or (isinstance(f, type) and issubclass(f, np.generic))
+    if not (is_pure or (name in PURE and module in ("numpy", "math")) or isinstance(f, np.ufunc)):
         is_known = module in ("numpy", "builtins")
         advice = instead_of(name) if is_known else "put @cpufree.program above its def"
+        if isinstance(f, type) and not is_known:
+            advice = "make objects outside the program; inside, use tuples, lists and names"
         c.fail(f"{name} is outside the language of programs", advice)
+    return called_beforehand(c)
+
+
+def called_beforehand(c: Call) -> Value:
+    """Call a function of the host, which must have no effects, with what is known now."""
+    f = c.function
+    name = getattr(f, "__name__", repr(f))
     given: dict[int, Any] = {}
     plain = [_plain(c, value, name, given) for value in (*c.args, *c.keywords.values())]
     if large := too_large(f, plain):
@@ -160,6 +188,20 @@ def same_kind(e: Evaluates, node: ast.AST, given: str, target: str) -> None:
         )
 
 
+def written_to(c: Call, out: Any, result: ScalarValue | ArrayValue) -> ScalarValue | ArrayValue:
+    """Return a result that is written into `out`, as NumPy does, where that is not None."""
+    if out is None:
+        return result
+    if isinstance(out, TupleValue) and len(out.items) == 1:
+        out = out.items[0]
+    if not (isinstance(out, ArrayValue) and out.is_view):
+        c.fail("out is no array", "pass an array or a slice of one")
+    assert isinstance(out, ArrayValue)
+    same_kind(c.e, c.node, stored_type(result), out.type)
+    c.e.builder.assign(c.node, out, result, checks=False)
+    return out
+
+
 def dtype_of(c: Call, dtype: Any) -> str:
     """Return the name of a type that programs have."""
     try:
@@ -198,6 +240,8 @@ def numbers(c: Call, value: Any) -> list[int]:
     """Return one or several whole numbers that are known beforehand."""
     if not isinstance(value, Host | ScalarValue | ArrayValue | TupleValue):
         value = Host(value)
+    if isinstance(value, ArrayValue) and (there := known(c.e.builder, value)) is not None:
+        value = Host(there.tolist())
     value = unpacked(value)
     items = value.items if isinstance(value, TupleValue) else [value]
     plain = [v.value if isinstance(v, Host) else v for v in items]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -18,7 +20,7 @@ _EDGES = {1: ((-1.0, 1.0), (-1.0, 1.0)), 2: ((-1.5, 2.0, -0.5), (0.5, -2.0, 1.5)
 """Of np.gradient, by its order: what points at the begin and at the end count for."""
 
 
-def _part(array: ArrayValue, axis: int, part: slice | int) -> ArrayValue:
+def part_of(array: ArrayValue, axis: int, part: slice | int) -> ArrayValue:
     """Return part of an array along one axis."""
     index: list[int | slice | None] = [slice(None)] * len(array.shape)
     index[axis] = part
@@ -46,7 +48,7 @@ def diff(c: Call) -> Value:
     name = "not_equal" if array.type == "bool" else "subtract"
     for _ in range(times):
         pair: list[ScalarValue | ArrayValue] = [
-            _part(array, along, slice(1, None)), _part(array, along, slice(None, -1))
+            part_of(array, along, slice(1, None)), part_of(array, along, slice(None, -1))
         ]  # fmt: skip
         made = c.e.builder.elementwise(c.node, name, pair)
         assert isinstance(made, ArrayValue)
@@ -94,19 +96,21 @@ def _gradient(c: Call, f: ArrayValue, along: int, h: Value, order: int) -> Array
     result = b.new_field(node, "gradient", f.shape, f.type, "local")
     two = e.binary(node, ast.Mult, number(2.0), h)
     central = e.binary(
-        node, ast.Sub, _part(f, along, slice(2, None)), _part(f, along, slice(None, -2))
+        node, ast.Sub, part_of(f, along, slice(2, None)), part_of(f, along, slice(None, -2))
     )
     inner = b.operand(node, e.binary(node, ast.Div, central, two))
-    b.assign(node, _part(result, along, slice(1, -1)), inner)
+    b.assign(node, part_of(result, along, slice(1, -1)), inner)
     for weights, first, at in zip(_EDGES[order], (0, -1 - order), (0, -1), strict=True):
-        points = [_part(f, along, slice(k, k + 1 or None)) for k in range(first, first + order + 1)]
+        points = [
+            part_of(f, along, slice(k, k + 1 or None)) for k in range(first, first + order + 1)
+        ]
         if order == 1:
             total = e.binary(node, ast.Div, e.binary(node, ast.Sub, points[1], points[0]), h)
         else:
             factors = [e.binary(node, ast.Div, number(weight), h) for weight in weights]
             terms = map(partial(e.binary, node, ast.Mult), factors, points)
             total = reduce(partial(e.binary, node, ast.Add), terms)
-        edge = _part(result, along, slice(at, at + 1 or None))
+        edge = part_of(result, along, slice(at, at + 1 or None))
         b.assign(node, edge, b.operand(node, total))
     return result
 
@@ -137,14 +141,21 @@ def rounded(c: Call) -> Value:
     return b.materialise(c.node, "rounded", rounded) if rounded is operand else rounded
 
 
+_MOST_WIDE: dict[Any, Callable[[int], float]] = {
+    "constant": lambda n: math.inf, "edge": lambda n: math.inf, "wrap": lambda n: n,
+    "reflect": lambda n: n - 1, "symmetric": lambda n: n,
+}  # fmt: skip
+"""By the mode of np.pad, the points that may be beside an axis of n points."""
+
+
 def pad(c: Call) -> Value:
-    """np.pad: a larger array with a constant, the edge, or the other end around it."""
+    """np.pad: a larger array with a constant, the edge, the other end or a mirror around it."""
     array, mode = c.array(), _known(c, "mode", 2, "constant")
     width = c.take("pad_width", 1)
     constant = c.keywords.pop("constant_values", Host(0, literal=True))
     c.done(3)
-    if mode not in ("constant", "edge", "wrap"):
-        c.fail(f"np.pad of mode {mode!r} is not taken", "use constant, edge or wrap")
+    if mode not in _MOST_WIDE:
+        c.fail(f"np.pad of mode {mode!r} is not taken", f"use one of {', '.join(_MOST_WIDE)}")
     if isinstance(values.unpacked(constant), TupleValue):
         c.fail("np.pad with several constants", "give one, and write the others into the result")
     b, dims = c.e.builder, len(array.shape)
@@ -159,8 +170,8 @@ def pad(c: Call) -> Value:
     b.assign(c.node, values.sliced(result, inner), array)
     for axis, (x, y) in enumerate(pairs if mode != "constant" else ()):
         n = array.shape[axis]
-        if mode == "wrap" and max(x, y) > n:
-            c.fail("np.pad wraps around an axis more than once", "use a smaller width")
+        if max(x, y) > _MOST_WIDE[mode](n):
+            c.fail("np.pad goes over an axis more than once", "use a smaller width")
         # Along the axes before, what is beside is there already, as NumPy does it.
         cut = [*(slice(None),) * (axis + 1), *inner[axis + 1 :]]
         for to, source in _beside(mode, x, y, n):
@@ -176,6 +187,11 @@ def _beside(mode: str, x: int, y: int, n: int) -> list[tuple[slice, slice]]:
     before, behind = slice(0, x), slice(x + n, x + n + y)
     if mode == "edge":
         found = [(before, slice(x, x + 1)), (behind, slice(x + n - 1, x + n))]
+    elif mode in ("reflect", "symmetric"):
+        again = int(mode == "symmetric")  # the edge itself
+        places = [(k, 2 * x - again - k) for k in range(x)]
+        places += [(x + n + k, x + n - 2 + again - k) for k in range(y)]
+        found = [(slice(to, to + 1), slice(of, of + 1)) for to, of in places]
     else:
         found = [(before, slice(n, n + x)), (behind, slice(x, x + y))]
     return [(to, of) for to, of in found if to.stop > to.start]

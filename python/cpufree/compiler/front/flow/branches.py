@@ -29,7 +29,7 @@ def lower_body(lowering: Lowers, body: list[ast.stmt]) -> tuple[list[ir.Statemen
 def branches(lowering: Lowers, node: ast.If, test: ir.Expr) -> Flow:
     """Lower an if statement that is decided in the run."""
     b, scope = lowering.builder, lowering.scope
-    names = assigned([*node.body, *node.orelse])
+    names = assigned([*node.body, *node.orelse], scope=scope)
     for name in names:  # constants do not change their places: a copy may
         value = scope.names.get(name)
         if isinstance(value, ArrayValue) and b.fields[value.field].role == "constant":

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cpufree.compiler import ir
-from cpufree.compiler.front.builder import Builder
 from cpufree.compiler.front.flow.branches import Flow, lower_body
 from cpufree.compiler.front.flow.meeting import Join, end_here
 from cpufree.compiler.front.flow.regions import Region, State, WrittenOut, assigned, set_names
@@ -69,7 +68,6 @@ def leave(lowering: Lowers, node: ast.Break | ast.Continue) -> Left:
 
 def while_loop(lowering: Lowers, node: ast.While) -> Flow:
     """Lower a while loop."""
-    _no_else(lowering.builder, node)
     state = State(lowering)
     known = _known(lowering, node)[1]
     if known is False:
@@ -137,7 +135,6 @@ def _while_of_run(lowering: Lowers, node: ast.While, copies: bool) -> Flow:
 
 def for_loop(lowering: Lowers, node: ast.For) -> Flow:
     """Lower a for loop: over a range, or written out."""
-    _no_else(lowering.builder, node)
     bounds = _range(lowering, node)
     if bounds is None:
         value = lowering.kept(node.iter, lowering.eval(node.iter), "item")
@@ -165,11 +162,6 @@ def _ways_of_range(
     if few and turns and apart == _MOST_APART:
         numbers = TupleValue(tuple(Host(k, literal=True) for k in turns))
         yield Way(lambda: _write_out(lowering, node, numbers))
-
-
-def _no_else(b: Builder, node: ast.For | ast.While) -> None:
-    if node.orelse:
-        b.fail(node.orelse[0], "else after a loop is not taken", "use a variable and an if")
 
 
 def _range(lowering: Lowers, node: ast.For) -> list[Value] | None:
@@ -270,7 +262,7 @@ def _in_turn(
     Where the run may leave by a break, all of it is a loop of one turn. `over` has the items.
     """
     b = lowering.builder
-    frame = WrittenOut(lowering, assigned([node]))
+    frame = WrittenOut(lowering, assigned([node], scope=lowering.scope))
     outer, b.out = b.out, []
     lowering.loops.insert(0, frame)
     # What has not been assigned yet is seen: its arrays must not move.

@@ -22,6 +22,7 @@ from typing import TypeAlias
 from cpufree.compiler import ir
 from cpufree.compiler.front.numbers import kinds
 from cpufree.compiler.front.protocols import Lowers
+from cpufree.compiler.front.text.helpers import helper_of
 from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
@@ -296,6 +297,8 @@ def _closed(moves: dict[str, str]) -> dict[str, str]:
 def _words(value: Value) -> str:
     """Return what a value is, for an error."""
     if isinstance(value, Host):
+        if helper_of(value.value):
+            return "a function"
         text = repr(value.value)
         return text if len(text) < 30 else f"a {type(value.value).__name__}"
     if isinstance(value, TupleValue):

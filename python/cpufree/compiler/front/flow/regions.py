@@ -19,6 +19,8 @@ from cpufree.compiler.front.values import (
     ArrayValue,
     Host,
     ScalarValue,
+    Scope,
+    TupleValue,
     Value,
     is_number,
     leaves,
@@ -62,7 +64,7 @@ class Region(Frame):
     is_barrier = False
 
     def __init__(self, lowering: Lowers, node: ast.For | ast.While, copies: bool) -> None:
-        super().__init__(lowering, assigned([node]))
+        super().__init__(lowering, assigned([node], scope=lowering.scope))
         self.node, self.copies = node, copies
         self.lost: dict[str, str] = {}
         """Names without a value at the head, and why."""
@@ -262,13 +264,21 @@ class State:
             frame.turns, frame.exits = list(turns), list(exits)
 
 
-def assigned(body: list[ast.stmt], and_grown: bool = True) -> list[str]:
-    """Return the names that statements assign, in order; with those of lists that grow."""
+def assigned(body: list[ast.stmt], and_grown: bool = True, scope: Scope | None = None) -> list[str]:
+    """Return the names that statements assign, in order; with those of lists that grow.
+
+    `scope`: with those of its lists of which they set items.
+    """
     found = []
     for statement in body:
-        for n in _outside_comprehensions(statement):
+        for n in _of_function(statement):
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
                 found.append(n.id)
+            elif isinstance(n, ast.FunctionDef):
+                found.append(n.name)
+            elif scope and isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
+                name = n.value.id if isinstance(n.value, ast.Name) else ""
+                found += [name] if isinstance(scope.names.get(name), TupleValue) else []
             elif and_grown and isinstance(n, ast.Expr) and (name := grown_list(n.value)):
                 found.append(name)
     return list(dict.fromkeys(found))
@@ -282,15 +292,16 @@ def grown_list(node: ast.expr) -> str:
     return ""
 
 
-def _outside_comprehensions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree but the names that comprehensions have for themselves."""
+def _of_function(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree but the names that comprehensions and functions in it have."""
     yield node
     for field, child in ast.iter_fields(node):
-        if isinstance(node, ast.comprehension) and field == "target":
+        is_own = isinstance(node, ast.comprehension) and field == "target"
+        if is_own or (isinstance(node, ast.FunctionDef | ast.Lambda) and field == "body"):
             continue
         for part in child if isinstance(child, list) else [child]:
             if isinstance(part, ast.AST):
-                yield from _outside_comprehensions(part)
+                yield from _of_function(part)
 
 
 def _stores(node: ast.AST, name: str) -> bool:

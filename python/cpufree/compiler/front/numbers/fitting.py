@@ -11,7 +11,7 @@ from cpufree.compiler import ir
 from cpufree.compiler.front.numbers import python_numbers
 from cpufree.compiler.front.operands import Fails
 from cpufree.compiler.front.values import ArrayValue, ScalarValue
-from cpufree.compiler.operations import COMPARE
+from cpufree.compiler.operations import COMPARE, kinds_of
 
 Operands = list[ScalarValue | ArrayValue]
 
@@ -104,7 +104,7 @@ def fitting(
 
 
 def _is_weak(o: ScalarValue | ArrayValue) -> bool:
-    return isinstance(o, ScalarValue) and o.kind == "int"
+    return isinstance(o, ScalarValue) and "int" in kinds_of(o.kind)
 
 
 def _is_wide(builder: Builds, o: ScalarValue | ArrayValue) -> bool:

@@ -24,10 +24,10 @@ def with_one_return(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def may_return(statement: ast.AST) -> bool:
     """Return whether a statement, or one in it, returns."""
+    if isinstance(statement, ast.expr | ast.FunctionDef):
+        return False
     return isinstance(statement, ast.Return) or any(
-        may_return(part)
-        for part in ast.iter_child_nodes(statement)
-        if not isinstance(part, ast.expr | ast.FunctionDef)
+        map(may_return, ast.iter_child_nodes(statement))
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,9 +22,7 @@ class Use:
 
 def uses_of(tree: ast.FunctionDef) -> tuple[Use, ...]:
     """Return what a function reads of its parameters and of names from outside."""
-    args = tree.args
-    rest = [a for a in (args.vararg, args.kwarg) if a is not None]
-    parameters = {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)}
+    parameters = _parameters(tree.args)
     reads = _Reads()
     for statement in tree.body:
         reads.visit(statement)
@@ -37,6 +36,11 @@ def uses_of(tree: ast.FunctionDef) -> tuple[Use, ...]:
     return tuple(found)
 
 
+def _parameters(args: ast.arguments) -> set[str]:
+    rest = [a for a in (args.vararg, args.kwarg) if a is not None]
+    return {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *rest)}
+
+
 class _Reads(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found: dict[tuple[str, tuple[Step, ...]], None] = {}
@@ -47,6 +51,24 @@ class _Reads(ast.NodeVisitor):
             self.found[node.id, ()] = None
         else:
             self.stored.add(node.id)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        self.stored.add(node.name)
+        self._inner(node, node.body)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._inner(node, [node.body])
+
+    def _inner(self, node: ast.FunctionDef | ast.Lambda, body: Sequence[ast.AST]) -> None:
+        """Add what a function inside reads of names that it does not have itself."""
+        inner = _Reads()
+        for part in body:
+            inner.visit(part)
+        own = _parameters(node.args) | inner.stored
+        self.found |= {use: None for use in inner.found if use[0] not in own}
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                self.visit(default)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
