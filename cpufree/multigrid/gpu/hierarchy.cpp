@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
-#include "cpufree/multigrid/transfer.hpp"
 
 namespace cpufree {
 
@@ -81,13 +80,10 @@ class Setup {
   void solve_last() {
     LevelOnGpu& last = fine();
     // Level 0 is never inverted: its rows are numbered as those of A are.
-    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest) {
-      multigrid::NearNullSpace near;
-      const auto constant = fetch(steps_.stream(), last.constant.data(), at(last.matrix.rows));
-      near.vectors.assign(constant.begin(), constant.end());
-      h_.inverse = multigrid::dense_inverse(fetched(last.matrix), near);
-    }
-    if (h_.inverse.empty()) last.lambda = steps_.largest_eigenvalue(last.matrix);
+    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest)
+      steps_.invert(last.matrix, last.constant.data(), *h_.kept, h_.inverse);
+    else
+      last.lambda = steps_.largest_eigenvalue(last.matrix);
     steps_.stream().wait();
     lap("multigrid_coarsest");
   }
@@ -160,24 +156,29 @@ class Setup {
     level.lambda = steps_.largest_eigenvalue(level.matrix);
     const setup::Factors smoothing = factors_of_prolongator(level);
     lap("multigrid_eigenvalues");
-    multiply(smoothing, level.aggregates.count, kAny, kAny, *h_.kept, level.prolongator);
+    multiply(smoothing, level.matrix, level.aggregates.count, kAny, kAny, *h_.kept,
+             level.prolongator);
     steps_.transpose(level.prolongator, *h_.kept, level.restriction);
     setup::Factors of;
     of.a = level.matrix.view(), of.b = level.prolongator.view();
     ProductOnGpu& first = level.matrix_by_coarse;
     const auto mark = products_.mark();
-    bool made = multiply(of, level.prolongator.columns, most, kAny, products_, first);
+    bool made =
+        multiply(of, level.prolongator, level.prolongator.columns, most, kAny, products_, first);
     of.a = level.restriction.view(), of.b = first.view();
-    made = made && multiply(of, level.prolongator.columns, most, room, *h_.kept, product);
+    made = made && multiply(of, first, level.prolongator.columns, most, room, *h_.kept, product);
     first.col = {}, first.val = {};
     products_.release(mark);
     lap("multigrid_products");
     return made;
   }
-  bool multiply(const setup::Factors& of, std::int32_t columns, double most, double room,
-                Scratch& memory, ProductOnGpu& product) {
-    if (product.ptr.size() == 0 && !steps_.plan(of, columns, most, room, *h_.kept, product))
-      return false;
+  // `rows`: the matrix whose rows are added up.
+  bool multiply(const setup::Factors& of, const MatrixOnGpu& rows, std::int32_t columns,
+                double most, double room, Scratch& memory, ProductOnGpu& product) {
+    if (product.ptr.size() == 0) {
+      const int lanes = lanes_of_rows(rows.rows, rows.nonzeros);
+      if (!steps_.plan(of, lanes, columns, most, room, *h_.kept, product)) return false;
+    }
     steps_.multiply(of, memory, product);
     return true;
   }
@@ -230,7 +231,7 @@ std::vector<LevelReport> report_of(const HierarchyOnGpu& hierarchy) {
   std::vector<LevelReport> reports;
   for (const LevelOnGpu& level : hierarchy.levels)
     reports.push_back({level.matrix.rows, level.matrix.nonzeros, level.prolongator.nonzeros});
-  reports.back().inverted = !hierarchy.inverse.empty();
+  reports.back().inverted = hierarchy.inverse.rows > 0;
   return reports;
 }
 
@@ -246,7 +247,7 @@ multigrid::Hierarchy HierarchyOnGpu::download() const {
   }
   made.scale = scale().download();
   made.gathered = gathered;
-  made.inverse = inverse;
+  made.inverse = inverse.val.download();
   made.why = why;
   return made;
 }

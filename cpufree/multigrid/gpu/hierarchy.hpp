@@ -32,7 +32,7 @@ struct LevelOnGpu {
 struct HierarchyOnGpu {
   std::vector<LevelOnGpu> levels;
   std::size_t gathered = 0;
-  std::vector<double> inverse;
+  MatrixOnGpu inverse;  // dense; without rows, there is none
   std::string why;
   std::unique_ptr<Scratch> kept;  // has the arrays
 

@@ -64,23 +64,6 @@ void LevelPacker::pack_first(const GpuRows<T>& a, const double* scale, const PeL
   steps_.scratch().release(mark);
 }
 
-void LevelPacker::pack_inverse(const std::vector<double>& inverse, const LevelOrder& order,
-                               PackedOnGpu to) {
-  MatrixOnGpu full;
-  while (full.rows * full.rows < static_cast<std::int64_t>(inverse.size())) ++full.rows;
-  full.columns = static_cast<std::int32_t>(full.rows);
-  full.nonzeros = full.rows * full.rows;
-  std::vector<std::int64_t> ptr;
-  std::vector<std::int32_t> col;
-  for (std::int64_t row = 0; row <= full.rows; ++row) ptr.push_back(row * full.rows);
-  for (std::int64_t k = 0; k < full.nonzeros; ++k)
-    col.push_back(static_cast<std::int32_t>(k % full.rows));
-  full.ptr = {steps_.stream(), ptr};
-  full.col = {steps_.stream(), col};
-  full.val = {steps_.stream(), inverse};
-  pack(full, order, order, {}, to);
-}
-
 template <class T>
 DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& of_a,
                                           const double* scale) {
@@ -139,7 +122,8 @@ GpuRows<float> LevelPacker::placed(const Given& given) {
   place.ptr = mine.ptr.data();
   place.col = mine.col.data();
   place.val = mine.val.data();
-  steps_.launch(place, from.count * kTeamItems);
+  place.row_lanes = lanes_of_rows(from.count, given.nonzeros);
+  steps_.launch(place, from.count * place.row_lanes);
   steps_.stream().wait();  // the rows have a stream of their own
   return mine;
 }

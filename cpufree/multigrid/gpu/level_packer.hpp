@@ -37,7 +37,6 @@ class LevelPacker {
   // Level 0, of the rows of A as they lie there, in the blocks of A.
   template <class T>
   void pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a, PackedOnGpu to);
-  void pack_inverse(const std::vector<double>& inverse, const LevelOrder& order, PackedOnGpu to);
   // What scales the private vectors of A's PE; 0 in gaps.
   template <class T>
   gpu::DeviceArray<T> private_scale(const GpuRows<T>& a, const PeLayout& of_a, const double* scale);

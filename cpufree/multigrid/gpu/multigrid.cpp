@@ -152,15 +152,13 @@ void GpuMultigrid<T>::pack_levels(LevelPacker& packer, const GpuRows<T>& rows,
   const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
   packer.pack_first(rows, h.scale().data(), of_a, packed(levels_.front().matrix));
   pes_.front().scale = packer.private_scale(rows, of_a, h.scale().data());
-  levels_.back().solves = !h.inverse.empty();
+  levels_.back().solves = h.inverse.rows > 0;
   for (std::size_t l = 1; l < levels_.size(); ++l) {
     const LevelOnGpu& above = h.levels[l - 1];
     const LevelOrder &fine = orders_[l - 1], &coarse = orders_[l];
     Level &from = levels_[l - 1], &level = levels_[l];
-    if (level.solves)
-      packer.pack_inverse(h.inverse, coarse, packed(level.matrix));
-    else
-      packer.pack(h.levels[l].matrix, coarse, coarse, {}, packed(level.matrix));
+    packer.pack(level.solves ? h.inverse : h.levels[l].matrix, coarse, coarse, {},
+                packed(level.matrix));
     packer.pack(above.prolongator, fine, coarse, in_blocks_of(from), packed(from.prolongation));
     packer.pack(above.restriction, coarse, fine, in_blocks_of(level), packed(from.restriction));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpufree/multigrid/setup/aggregates.hpp"
+#include "cpufree/multigrid/setup/inverse.hpp"
 #include "cpufree/multigrid/setup/lanczos.hpp"
 #include "cpufree/multigrid/setup/places.hpp"
 #include "cpufree/multigrid/setup/products.hpp"
@@ -37,6 +38,12 @@
   X(ScaleNamedRows)                  \
   X(PlaceScale)                      \
   X(LengthsOf)                       \
+  X(MultiplyVector)                  \
+  X(SpreadDense)                     \
+  X(InvertBlock)                     \
+  X(SetBlockAside)                   \
+  X(EliminateBlock)                  \
+  X(PlaceInverse)                    \
   X(ScaleColumns)                    \
   X(ScaleEachRow)                    \
   X(InvertScale)

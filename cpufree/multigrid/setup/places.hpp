@@ -43,9 +43,10 @@ struct SpreadColumns {
 struct TransposeValues {
   Rows a;
   Rows to;
+  int row_lanes = 32;
 
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
+  CPUFREE_KERNEL_FN void run_in_teams(const P& port) const {
     each_team_item(port, to.count, to.count, [&](std::int64_t column) {
       for (std::int64_t k = to.ptr[column] + port.team_lane(); k < to.ptr[column + 1];
            k += P::team_lanes()) {
@@ -54,6 +55,10 @@ struct TransposeValues {
         to.val[k] = a.val[from];
       }
     });
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    in_teams(port, row_lanes, [&](const auto& teams) { run_in_teams(teams); });
   }
 };
 
@@ -68,12 +73,13 @@ struct PlaceRowsAs {
   const std::int64_t* ptr = nullptr;
   std::int32_t* col = nullptr;
   V* val = nullptr;
+  int row_lanes = 32;
 
   CPUFREE_KERNEL_FN std::int32_t numbered(std::int64_t k) const {
     return number == nullptr ? from.col[k] : number[from.col[k]];
   }
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
+  CPUFREE_KERNEL_FN void run_in_teams(const P& port) const {
     each_team_item(port, count, count, [&](std::int64_t i) {
       const std::int64_t row = list == nullptr ? i : list[i];
       const std::int64_t begin = from.ptr[row], end = from.ptr[row + 1];
@@ -85,6 +91,10 @@ struct PlaceRowsAs {
         val[to] = static_cast<V>(from.val[k]);
       }
     });
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    in_teams(port, row_lanes, [&](const auto& teams) { run_in_teams(teams); });
   }
 };
 struct PlaceRows : PlaceRowsAs<double> {};
