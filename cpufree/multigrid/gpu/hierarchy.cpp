@@ -274,6 +274,52 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
 }
 
 template <class T>
+GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>& rows) {
+  const int device = rows.front().device();
+  const gpu::OnDevice here(device);
+  const gpu::Stream stream(device);
+  std::int64_t n = 0, nonzeros = 0;
+  for (const GpuRows<T>& mine : rows) n += mine.rows, nonzeros += mine.nnz;
+  GatheredRows<T> all{device, DeviceArray<std::int64_t>::uninitialised(device, at(n) + 1),
+                      DeviceArray<std::int32_t>::uninitialised(device, at(nonzeros)),
+                      DeviceArray<T>::uninitialised(device, at(nonzeros))};
+  std::int64_t before = 0;
+  for (const GpuRows<T>& mine : rows) {
+    const auto bring = [&](auto* to, const auto* from, std::int64_t count) {
+      gpu::copy_across(to, device, from, mine.device(), at(count) * sizeof(*to), stream,
+                       " of the matrix");
+    };
+    std::int64_t* const ptr = all.ptr.data() + mine.first;
+    const std::int64_t begins = mine.rows + std::int64_t{1};
+    bring(ptr, mine.ptr.data(), begins);
+    launch_layout(setup::ShiftBegins{begins, ptr, before}, begins, stream);
+    bring(all.col.data() + before, mine.col.data(), mine.nnz);
+    bring(all.val.data() + before, mine.val.data(), mine.nnz);
+    before += mine.nnz;
+  }
+  stream.wait();
+  return all;
+}
+
+template <class T>
+std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(const GatheredRows<T>& a,
+                                                    const GpuLayouts<T>& numbered, int pes,
+                                                    const multigrid::Options& options,
+                                                    LapTimer* timer) {
+  std::vector<std::int32_t> owner, order;
+  for (int k = 0; k < pes; ++k) {
+    const GpuRows<T>& mine = numbered.rows(at(k));
+    const auto names = fetch(mine.stream, mine.names(), at(mine.rows));
+    order.insert(order.end(), names.begin(), names.end());
+    owner.insert(owner.end(), names.size(), k);
+  }
+  const auto n = static_cast<std::int64_t>(owner.size());
+  const auto nonzeros = static_cast<std::int64_t>(a.col.size());
+  return make_hierarchy_on_gpu<T>(a.device, {n, nonzeros, a.ptr.data(), a.col.data(), a.val.data()},
+                                  owner, order, options, timer);
+}
+
+template <class T>
 void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid::Options& options,
                              HierarchyOnGpu& hierarchy, LapTimer* timer) {
   const gpu::OnDevice here(device);
@@ -312,13 +358,16 @@ std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
   return std::nullopt;
 }
 
-#define CPUFREE_HIERARCHY_ON_GPU(T)                                                          \
-  template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(                             \
-      const GpuPlace&, const CsrView<T>&, const HaloPlan<T>&, const multigrid::Options&);    \
-  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                              \
-      int, const GivenRows<T>&, const std::vector<std::int32_t>&,                            \
-      const std::vector<std::int32_t>&, const multigrid::Options&, LapTimer*);               \
-  template void remake_hierarchy_on_gpu(int, const GivenRows<T>&, const multigrid::Options&, \
+#define CPUFREE_HIERARCHY_ON_GPU(T)                                                             \
+  template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(                                \
+      const GpuPlace&, const CsrView<T>&, const HaloPlan<T>&, const multigrid::Options&);       \
+  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                                 \
+      int, const GivenRows<T>&, const std::vector<std::int32_t>&,                               \
+      const std::vector<std::int32_t>&, const multigrid::Options&, LapTimer*);                  \
+  template GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>&);                         \
+  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                                 \
+      const GatheredRows<T>&, const GpuLayouts<T>&, int, const multigrid::Options&, LapTimer*); \
+  template void remake_hierarchy_on_gpu(int, const GivenRows<T>&, const multigrid::Options&,    \
                                         HierarchyOnGpu&, LapTimer*);
 CPUFREE_HIERARCHY_ON_GPU(float)
 CPUFREE_HIERARCHY_ON_GPU(double)

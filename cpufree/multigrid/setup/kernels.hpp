@@ -34,6 +34,9 @@
   X(PlaceRows)                       \
   X(PlaceRowsInSingle)               \
   X(InvertList)                      \
+  X(ClearNumbers)                    \
+  X(RoundValues)                     \
+  X(ShiftBegins)                     \
   X(OrderByLength)                   \
   X(ScaleNamedRows)                  \
   X(PlaceScale)                      \

@@ -222,6 +222,25 @@ TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
   check_alike_by_host_and_gpu(grid2d(2, 1), spec_for(1));
 }
 
+TEST(levels_of_several_pes_are_those_of_the_host_whether_they_are_gathered_or_not) {
+  for (const std::int32_t gathered : {0, 300}) {
+    auto where = spec_for(3);
+    where.factors.gathered = gathered;
+    check_alike_by_host_and_gpu(grid2d(90, 80), where, 3);
+    check_alike_by_host_and_gpu(irregular(900, 6), where);
+    check_alike_by_host_and_gpu(grid2d<float>(50, 40, 0.1), where);
+  }
+  for (const std::int32_t n : {1, 2, 7}) check_alike_by_host_and_gpu(grid2d(n, 1), spec_for(3));
+  check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(2));
+}
+
+TEST(set_ups_of_several_pes_by_gpus_leave_the_same_bits) {
+  auto where = spec_for(3);
+  where.layout = 1;
+  const auto a = grid2d(50, 45);
+  CHECK(solve(a, where, solve_spec()).x == solve(a, where, solve_spec()).x);
+}
+
 TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
   const auto a = grid2d(90, 80);
   auto where = spec_for(1);
