@@ -34,7 +34,7 @@ class Setup {
         options_(options),
         timer_(timer),
         steps_(device, bytes),
-        products_(device, bytes),
+        products_(device),
         theta_(options.theta) {
     if (!h_.kept) h_.kept = std::make_unique<Scratch>(device, 2.0 * bytes);
   }

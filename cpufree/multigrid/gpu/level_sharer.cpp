@@ -109,10 +109,12 @@ SharedLevel LevelSharer::share_first(const GpuLayouts<T>& rows, const HaloPlan<T
   SharedLevel level;
   Plans blocks;
   std::vector<GpuRows<float>> placed;
+  std::vector<Scratch::Mark> marks;
   const std::size_t n = h_.scale().size();
   for (std::size_t k = 0; k < at(pes()); ++k) {
     const GpuRows<T>& mine = rows.rows(k);
     const OnDevice here(mine.device());
+    marks.push_back(packers_[k]->steps().scratch().mark());
     level.plan.local.push_back(without_entries(plan.local[k]));
     level.cuts.push_back(mine.first);
     auto names = fetch(mine.stream, mine.names(), at(mine.rows));
@@ -131,6 +133,7 @@ SharedLevel LevelSharer::share_first(const GpuLayouts<T>& rows, const HaloPlan<T
   level.cuts.push_back(static_cast<std::int64_t>(n));
   await_everybody(level.plan, blocks, blocks_);
   lay_out(std::move(placed), level.plan, std::move(blocks), to);
+  for (std::size_t k = 0; k < marks.size(); ++k) packers_[k]->steps().scratch().release(marks[k]);
   number(level, static_cast<std::int64_t>(n));
   return level;
 }

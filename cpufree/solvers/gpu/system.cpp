@@ -234,6 +234,7 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
                                                 layout_.pes, threads)
             : std::make_unique<GpuMultigrid<T>>(place_, *std::move(hierarchy), rows.layouts.rows(0),
                                                 layout_.pes.front(), threads);
+    hierarchy.reset();
     report_multigrid();
   }
   begin_solves([&](const auto& layouts, auto& pes) {
