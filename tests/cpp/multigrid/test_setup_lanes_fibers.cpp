@@ -1,13 +1,12 @@
-// Kernels that make hierarchies give the same with 32 lanes that run at once, here threads, in
-// teams of 32 or 8, as with one lane, of which the stand-in for GPUs has teams.
+// Kernels that make hierarchies give the same with 32 lanes side by side, in teams of 32 or 8, as
+// with one lane, of which the stand-in for GPUs has teams. Lanes are fibers: which one goes on is
+// drawn from a seed at every use of the port.
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <cmath>
-#include <memory>
-#include <thread>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/engines/cpu_fibers/schedule.hpp"
 #include "cpufree/engines/cpu_threads/free_port.hpp"
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "harness.hpp"
@@ -23,17 +22,20 @@ constexpr int kWarp = 32;
 
 // What the lanes of a warp share.
 struct Warp {
+  struct Barrier {
+    int here = 0, passed = 0;
+  };
+  cpu_fibers::Machine* machine = nullptr;
   alignas(16) std::array<std::byte, kWarp * 256> memory;
   std::array<double, kWarp> slot;
-  std::barrier<> all{kWarp};
-  std::array<std::unique_ptr<std::barrier<>>, kWarp / setup::kFewLanes> group;
-  Warp() {
-    for (auto& barrier : group) barrier = std::make_unique<std::barrier<>>(setup::kFewLanes);
-  }
+  Barrier all;
+  std::array<Barrier, kWarp / setup::kFewLanes> group;
 };
 
 template <int kLanes>
 class LanePort : public cpu_threads::FreePort {
+  using Base = cpu_threads::FreePort;
+
  public:
   LanePort(Warp& warp, int lane) : FreePort(0, 1), warp_(warp), lane_(lane) {}
   int lane() const { return lane_; }
@@ -43,16 +45,32 @@ class LanePort : public cpu_threads::FreePort {
   int team_lane() const { return lane_ % kLanes; }
   static constexpr int team_lanes() { return kLanes; }
   void sync_team() const {
-    if constexpr (kLanes == kWarp)
-      warp_.all.arrive_and_wait();
-    else
-      warp_.group[at(team())]->arrive_and_wait();
+    Warp::Barrier& barrier = kLanes == kWarp ? warp_.all : warp_.group[at(team())];
+    const int before = barrier.passed;
+    if (++barrier.here == kLanes) barrier.here = 0, ++barrier.passed;
+    while (barrier.passed == before) warp_.machine->call();
   }
   static constexpr std::size_t kTeamBytes = kLanes * 256;
   std::byte* team_memory() const { return warp_.memory.data() + at(team()) * kTeamBytes; }
   template <int kOther>
   LanePort<kOther> in_teams() const {
     return {warp_, lane_};
+  }
+
+  template <class V>
+  V get(const V* number) const {
+    warp_.machine->call();
+    return *number;
+  }
+  template <class V>
+  V add(V* to, V value) const {
+    warp_.machine->call();
+    return Base::add(to, value);
+  }
+  template <class V>
+  V swap_if(V* to, V expected, V value) const {
+    warp_.machine->call();
+    return Base::swap_if(to, expected, value);
   }
   template <class V>
   V sum_together(V value) const {
@@ -97,10 +115,17 @@ void run_by_one(const K& kernel) {
 }
 template <class K>
 void run_by_warp(const K& kernel) {
+  static std::uint64_t seed = 1;
   Warp warp;
-  std::vector<std::jthread> lanes;
-  for (int lane = 0; lane < kWarp; ++lane)
-    lanes.emplace_back([&, lane] { kernel.run(LanePort<kWarp>(warp, lane)); });
+  cpu_fibers::Config config;
+  config.blocks = kWarp;
+  config.seed = seed++;
+  std::byte* const heap = nullptr;
+  config.heaps = &heap;
+  cpu_fibers::Machine machine(config,
+                              [&](int, int lane) { kernel.run(LanePort<kWarp>(warp, lane)); });
+  warp.machine = &machine;
+  CHECK(machine.run());
 }
 
 // Rows with up to so many entries and the diagonal.
@@ -181,8 +206,8 @@ void check_product(const setup::Factors& of, std::int32_t columns, bool some_lon
 }  // namespace
 
 TEST(products_of_matrices_are_those_of_one_lane) {
-  auto grid = grid2d(9, 7);
-  auto other = scattered(63, 5);
+  auto grid = grid2d(6, 5);
+  auto other = scattered(30, 5);
   setup::Factors of;
   of.a = rows_of(grid), of.b = rows_of(other);
   check_product(of, other.n());
@@ -191,7 +216,7 @@ TEST(products_of_matrices_are_those_of_one_lane) {
 }
 
 TEST(rows_that_are_too_long_for_teams_of_eight_are_listed) {
-  auto dense = scattered(200, 14);
+  auto dense = scattered(104, 24);
   setup::Factors of;
   of.a = of.b = rows_of(dense);
   check_product(of, dense.n(), true);
@@ -199,7 +224,7 @@ TEST(rows_that_are_too_long_for_teams_of_eight_are_listed) {
 
 TEST(prolongators_are_those_of_one_lane) {
   for (const int entries : {2, 12, 40}) {
-    auto a = scattered(120, entries);
+    auto a = scattered(56, entries);
     std::vector<std::int32_t> aggregate(at(a.n()));
     for (std::int32_t i = 0; i < a.n(); ++i) aggregate[at(i)] = i % 11 == 0 ? -1 : i / 7;
     std::vector<double> constant(at(a.n())), diagonal(at(a.n()), 0.8);
@@ -216,7 +241,7 @@ TEST(prolongators_are_those_of_one_lane) {
 }
 
 TEST(rows_in_other_places_are_those_of_one_lane) {
-  auto a = scattered(70, 9);
+  auto a = scattered(40, 9);
   std::vector<std::int32_t> list, number(at(a.n()));
   for (std::int32_t i = 0; i < a.n(); ++i) list.push_back(i * 27 % a.n());
   for (std::int32_t i = 0; i < a.n(); ++i) number[at(list[at(i)])] = i;
@@ -245,7 +270,7 @@ TEST(rows_in_other_places_are_those_of_one_lane) {
 }
 
 TEST(sums_before_numbers_are_those_of_one_lane) {
-  std::vector<std::int32_t> numbers(5000);
+  std::vector<std::int32_t> numbers(2100);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = static_cast<std::int32_t>(i * 7 % 13);
   const auto count = std::ssize(numbers);
@@ -259,7 +284,7 @@ TEST(sums_before_numbers_are_those_of_one_lane) {
 }
 
 TEST(inverses_by_blocks_are_inverses) {
-  auto a = grid2d(10, 7, 0.1);
+  auto a = grid2d(7, 5, 0.1);
   const std::int64_t n = a.n();
   std::vector<double> vector(at(n), 1.0), right(at(32 * n)), left(at(32 * n)), inverse(32 * 32);
   std::vector<double> matrix(at(n * n)), found(at(n * n));
