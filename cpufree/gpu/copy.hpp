@@ -26,6 +26,7 @@ inline void clear(void* p, std::size_t bytes, gpuStream_t stream) {
 // Between two devices.
 inline void copy_across(void* to, int to_device, const void* from, int from_device,
                         std::size_t bytes, gpuStream_t stream, const char* of = "") {
+  if (bytes == 0) return;
   check_call(gpuMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream), "MemcpyPeerAsync",
              of);
 }

@@ -37,6 +37,10 @@ CPUFREE_FN double guarded_diagonal(double lumped) {
   return lumped > kLeastDiagonal ? lumped : kLeastDiagonal;
 }
 
+// Of a matrix with a diagonal of ones: what it makes of a vector that it maps to 0, relative; and a
+// pivot of its inverse at which it is singular.
+inline constexpr double kNull = 1e-11, kSingular = 1e-12;
+
 // For independent sets: a row's state in the two highest bits, then its priority, so that states
 // are compared first.
 using Key = std::uint64_t;

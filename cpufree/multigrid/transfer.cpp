@@ -119,7 +119,6 @@ double dot(const double* a, const double* b, std::size_t n) {
 
 // An orthonormal basis, one vector after the other, of the vectors that A maps to 0.
 std::vector<double> null_vectors(const SparseMatrix& a, const NearNullSpace& near) {
-  constexpr double kNull = 1e-11;  // of a matrix with a diagonal of ones
   const std::size_t n = at(a.rows());
   std::vector<double> basis;
   for (std::size_t mode = 0; near.vectors.size() == n * at(near.modes) && mode < at(near.modes);
@@ -161,7 +160,6 @@ void add_projection(std::vector<double>& matrix, const std::vector<double>& basi
 
 // With Q an orthonormal basis of the null space, the pseudo-inverse is (A + Q Q^T)^-1 - Q Q^T.
 std::vector<double> dense_inverse(const SparseMatrix& a, const NearNullSpace& near) {
-  constexpr double kSingular = 1e-12;  // a pivot below, of a matrix with a diagonal of ones
   const std::size_t n = at(a.rows());
   std::vector<double> l(n * n, 0.0);  // A = L L^T, row by row
   for (std::int32_t row = 0; row < a.rows(); ++row)

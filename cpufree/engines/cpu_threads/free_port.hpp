@@ -26,6 +26,12 @@ class FreePort {
   static constexpr std::size_t kTeamBytes = 8192;
   std::byte* team_memory() const { return memory_; }
 
+  // The same threads in teams of so many lanes: of one.
+  template <int kOther>
+  const FreePort& in_teams() const {
+    return *this;
+  }
+
   // What others may be writing, as it is or was.
   template <class V>
   static V get(const V* number) {
@@ -43,6 +49,21 @@ class FreePort {
   template <class V>
   static void add_together(V* to, V value) {
     if (value != 0) add(to, value);
+  }
+  // The sum of what all lanes of a team have.
+  template <class V>
+  static V sum_together(V value) {
+    return value;
+  }
+  // How many of the lanes of a team before this one have this; `all`: of them.
+  static int count_before_lane(bool mine, int& all) {
+    all = mine ? 1 : 0;
+    return 0;
+  }
+  // What the lanes of a team before this one have together, and `all` of them.
+  static std::int64_t before_lane(std::int64_t mine, std::int64_t& all) {
+    all = mine;
+    return 0;
   }
   static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
     return std::atomic_ref(*to).fetch_or(bits, kAny);

@@ -1,5 +1,5 @@
-// The port of kernels whose threads wait for nobody but their team, a warp: where a thread is, and
-// atomics.
+// The port of kernels whose threads wait for nobody but their team, a warp or a part of it: where a
+// thread is, and atomics.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,15 @@
 
 namespace cpufree::gpu_p2p {
 
-class FreePort {
+// Memory on chip of each lane's share of a team; blocks have 128 threads.
+inline constexpr std::size_t kLaneBytes = 256;
+__device__ inline std::byte* memory_on_chip() {
+  __shared__ alignas(16) std::byte memory[128 * kLaneBytes];
+  return memory;
+}
+
+template <int kLanes>
+class TeamPort {
  public:
   __device__ static int block() { return static_cast<int>(blockIdx.x); }
   __device__ static int blocks() { return static_cast<int>(gridDim.x); }
@@ -15,19 +23,21 @@ class FreePort {
   __device__ static int lanes() { return static_cast<int>(blockDim.x); }
 
   // Lanes of a team go on together, past sync_team, before which all see what each has written.
-  static constexpr int kTeamLanes = 32;
   __device__ static std::int64_t team() {
-    return (std::int64_t{block()} * lanes() + lane()) / kTeamLanes;
+    return (std::int64_t{block()} * lanes() + lane()) / kLanes;
   }
-  __device__ static std::int64_t teams() { return std::int64_t{blocks()} * lanes() / kTeamLanes; }
-  __device__ static int team_lane() { return lane() % kTeamLanes; }
-  __device__ static constexpr int team_lanes() { return kTeamLanes; }
-  __device__ static void sync_team() { __syncwarp(); }
-  // Memory on chip, of a team; blocks have 128 threads.
-  static constexpr std::size_t kTeamBytes = 8192;
+  __device__ static std::int64_t teams() { return std::int64_t{blocks()} * lanes() / kLanes; }
+  __device__ static int team_lane() { return lane() % kLanes; }
+  __device__ static constexpr int team_lanes() { return kLanes; }
+  __device__ static void sync_team() { __syncwarp(team_mask()); }
+  static constexpr std::size_t kTeamBytes = kLanes * kLaneBytes;
   __device__ static std::byte* team_memory() {
-    __shared__ alignas(16) std::byte memory[4][kTeamBytes];
-    return memory[lane() / kTeamLanes];
+    return memory_on_chip() + lane() / kLanes * kTeamBytes;
+  }
+  // The same threads in teams of so many lanes.
+  template <int kOther>
+  __device__ static TeamPort<kOther> in_teams() {
+    return {};
   }
 
   // What others may be writing, as it is or was.
@@ -49,9 +59,33 @@ class FreePort {
   // addition at a time.
   template <class V>
   __device__ static void add_together(V* to, V value) {
-    for (int half = kTeamLanes / 2; half > 0; half /= 2)
-      value += __shfl_xor_sync(0xffffffffU, value, half);
+    value = sum_together(value);
     if (team_lane() == 0 && value != 0) add(to, value);
+  }
+  // The sum of what all lanes of a team have, in one order; they call it together.
+  template <class V>
+  __device__ static V sum_together(V value) {
+    for (int half = kLanes / 2; half > 0; half /= 2)
+      value += __shfl_xor_sync(team_mask(), value, half);
+    return value;
+  }
+  // What the lanes of a team before this one have together, and `all` of them; they call it
+  // together.
+  __device__ static std::int64_t before_lane(std::int64_t mine, std::int64_t& all) {
+    std::int64_t sum = mine;
+    for (int apart = 1; apart < kLanes; apart *= 2) {
+      const std::int64_t other = __shfl_up_sync(team_mask(), sum, apart, kLanes);
+      if (team_lane() >= apart) sum += other;
+    }
+    all = __shfl_sync(team_mask(), sum, kLanes - 1, kLanes);
+    return sum - mine;
+  }
+  // How many of the lanes of a team before this one have this; `all`: of them.
+  __device__ static int count_before_lane(bool mine, int& all) {
+    const unsigned found = __ballot_sync(team_mask(), mine) & team_mask();
+    const unsigned before = (1U << static_cast<unsigned>(lane() % 32)) - 1;
+    all = __popc(found);
+    return __popc(found & before);
   }
   __device__ static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
     return atomicOr(to, bits);
@@ -72,9 +106,16 @@ class FreePort {
   }
 
  private:
+  // Lanes of this team, of its warp.
+  __device__ static unsigned team_mask() {
+    if constexpr (kLanes == 32) return 0xffffffffU;
+    constexpr unsigned first = (std::uint64_t{1} << kLanes) - 1;
+    return first << static_cast<unsigned>(lane() % 32 / kLanes * kLanes);
+  }
   __device__ static unsigned long long* wide(std::uint64_t* number) {
     return reinterpret_cast<unsigned long long*>(number);
   }
 };
+using FreePort = TeamPort<32>;
 
 }  // namespace cpufree::gpu_p2p

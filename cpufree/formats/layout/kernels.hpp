@@ -13,6 +13,7 @@
   X(CheckRows)                        \
   X(CheckMirrors)                     \
   X(SumNumbers)                       \
+  X(ScanSums)                         \
   X(ScanNumbers)                      \
   X(TakeNumbers)                      \
   X(MarkBoundary)                     \

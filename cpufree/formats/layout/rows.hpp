@@ -4,7 +4,8 @@
 // take items (rows, slices, places) in turns and never wait. `port` says which thread this is
 // (lane() of lanes() in block() of blocks()) and has atomics: add, raise and lower a number in
 // memory, join bits to one, set one; swap_if(place, expected, value) returns what was there. What
-// all threads add to one number they add_together, past each_item.
+// all threads add to one number they add_together, past each_item; before_lane is what the lanes of
+// a team before this one have together.
 #pragma once
 
 #include <cmath>
@@ -15,9 +16,9 @@
 
 namespace cpufree::layout {
 
-inline constexpr int kThreads = 128;        // of a block
-inline constexpr int kMostParts = 64;       // PEs of a matrix
-inline constexpr std::int64_t kScan = 256;  // numbers that a thread adds up
+inline constexpr int kThreads = 128;         // of a block
+inline constexpr int kMostParts = 64;        // PEs of a matrix
+inline constexpr std::int64_t kScan = 1024;  // numbers that a team adds up
 
 // Calls f(i) for the items of [0, count) that are this thread's.
 template <class P, class F>
@@ -26,6 +27,14 @@ CPUFREE_KERNEL_FN void each_item(const P& port, std::int64_t count, F&& f) {
   for (std::int64_t i = std::int64_t{port.block()} * port.lanes() + port.lane(); i < count;
        i += threads)
     f(i);
+}
+
+// Items for teams: f(item), for all lanes of one. At most `most` teams take part.
+template <class P, class F>
+CPUFREE_KERNEL_FN void each_team_item(const P& port, std::int64_t most, std::int64_t count, F&& f) {
+  const std::int64_t teams = port.teams() < most ? port.teams() : most;
+  if (port.team() >= teams) return;
+  for (std::int64_t i = port.team(); i < count; i += teams) f(i);
 }
 
 // Consecutive rows of a matrix, in the memory of a GPU. Columns go by the matrix's numbers.
@@ -214,8 +223,23 @@ struct CheckMirrors {
   }
 };
 
-// Sums of kScan numbers each; and, with the sums of all before, the sums before each number and, at
-// last, of all.
+// Writes what comes before each of the numbers [begin, end), from `before` on, to `to`, by all
+// lanes of a team. Returns what comes after them.
+template <class P, class N>
+CPUFREE_KERNEL_FN std::int64_t scan_by_team(const P& port, const N* number, std::int64_t begin,
+                                            std::int64_t end, std::int64_t before,
+                                            std::int64_t* to) {
+  for (std::int64_t first = begin; first < end; first += P::team_lanes()) {
+    const std::int64_t i = first + port.team_lane();
+    const std::int64_t mine = i < end ? std::int64_t{number[i]} : 0;
+    std::int64_t all = 0;
+    const std::int64_t of_lanes = port.before_lane(mine, all);
+    if (i < end) to[i] = before + of_lanes;
+    before += all;
+  }
+  return before;
+}
+// Sums of kScan numbers each;
 template <class T>
 struct SumNumbers {
   const std::int32_t* number = nullptr;
@@ -224,30 +248,45 @@ struct SumNumbers {
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, (count + kScan - 1) / kScan, [&](std::int64_t c) {
-      std::int64_t sum = 0;
-      for (std::int64_t i = c * kScan; i < (c + 1) * kScan && i < count; ++i) sum += number[i];
-      sums[c] = sum;
+    const std::int64_t chunks = (count + kScan - 1) / kScan;
+    each_team_item(port, chunks, chunks, [&](std::int64_t c) {
+      const std::int64_t end = (c + 1) * kScan < count ? (c + 1) * kScan : count;
+      std::int64_t mine = 0, all = 0;
+      for (std::int64_t i = c * kScan + port.team_lane(); i < end; i += P::team_lanes())
+        mine += number[i];
+      port.before_lane(mine, all);
+      if (port.team_lane() == 0) sums[c] = all;
     });
   }
 };
+// from these, in place, the sums before each, by one team, and of all;
+template <class T>
+struct ScanSums {
+  std::int64_t count = 0;
+  std::int64_t* sums = nullptr;
+  std::int64_t* all = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    if (port.team() > 0) return;
+    const std::int64_t found = scan_by_team(port, sums, 0, count, 0, sums);
+    if (port.team_lane() == 0) *all = found;
+  }
+};
+// and the sums before each number.
 template <class T>
 struct ScanNumbers {
   const std::int32_t* number = nullptr;
   std::int64_t count = 0;
   const std::int64_t* before = nullptr;  // of each kScan numbers
-  std::int64_t* to = nullptr;            // count + 1
+  std::int64_t* to = nullptr;
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, (count + kScan - 1) / kScan, [&](std::int64_t c) {
-      std::int64_t sum = before[c];
-      std::int64_t i = c * kScan;
-      for (; i < (c + 1) * kScan && i < count; ++i) {
-        to[i] = sum;
-        sum += number[i];
-      }
-      if (i == count) to[count] = sum;
+    const std::int64_t chunks = (count + kScan - 1) / kScan;
+    each_team_item(port, chunks, chunks, [&](std::int64_t c) {
+      const std::int64_t end = (c + 1) * kScan < count ? (c + 1) * kScan : count;
+      scan_by_team(port, number, c * kScan, end, before[c], to);
     });
   }
 };

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
-#include "cpufree/multigrid/transfer.hpp"
 
 namespace cpufree {
 
@@ -35,7 +34,7 @@ class Setup {
         options_(options),
         timer_(timer),
         steps_(device, bytes),
-        products_(device, bytes),
+        products_(device),
         theta_(options.theta) {
     if (!h_.kept) h_.kept = std::make_unique<Scratch>(device, 2.0 * bytes);
   }
@@ -81,13 +80,10 @@ class Setup {
   void solve_last() {
     LevelOnGpu& last = fine();
     // Level 0 is never inverted: its rows are numbered as those of A are.
-    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest) {
-      multigrid::NearNullSpace near;
-      const auto constant = fetch(steps_.stream(), last.constant.data(), at(last.matrix.rows));
-      near.vectors.assign(constant.begin(), constant.end());
-      h_.inverse = multigrid::dense_inverse(fetched(last.matrix), near);
-    }
-    if (h_.inverse.empty()) last.lambda = steps_.largest_eigenvalue(last.matrix);
+    if (h_.levels.size() > 1 && last.matrix.rows <= options_.coarsest)
+      steps_.invert(last.matrix, last.constant.data(), *h_.kept, h_.inverse);
+    else
+      last.lambda = steps_.largest_eigenvalue(last.matrix);
     steps_.stream().wait();
     lap("multigrid_coarsest");
   }
@@ -160,24 +156,29 @@ class Setup {
     level.lambda = steps_.largest_eigenvalue(level.matrix);
     const setup::Factors smoothing = factors_of_prolongator(level);
     lap("multigrid_eigenvalues");
-    multiply(smoothing, level.aggregates.count, kAny, kAny, *h_.kept, level.prolongator);
+    multiply(smoothing, level.matrix, level.aggregates.count, kAny, kAny, *h_.kept,
+             level.prolongator);
     steps_.transpose(level.prolongator, *h_.kept, level.restriction);
     setup::Factors of;
     of.a = level.matrix.view(), of.b = level.prolongator.view();
     ProductOnGpu& first = level.matrix_by_coarse;
     const auto mark = products_.mark();
-    bool made = multiply(of, level.prolongator.columns, most, kAny, products_, first);
+    bool made =
+        multiply(of, level.prolongator, level.prolongator.columns, most, kAny, products_, first);
     of.a = level.restriction.view(), of.b = first.view();
-    made = made && multiply(of, level.prolongator.columns, most, room, *h_.kept, product);
+    made = made && multiply(of, first, level.prolongator.columns, most, room, *h_.kept, product);
     first.col = {}, first.val = {};
     products_.release(mark);
     lap("multigrid_products");
     return made;
   }
-  bool multiply(const setup::Factors& of, std::int32_t columns, double most, double room,
-                Scratch& memory, ProductOnGpu& product) {
-    if (product.ptr.size() == 0 && !steps_.plan(of, columns, most, room, *h_.kept, product))
-      return false;
+  // `rows`: the matrix whose rows are added up.
+  bool multiply(const setup::Factors& of, const MatrixOnGpu& rows, std::int32_t columns,
+                double most, double room, Scratch& memory, ProductOnGpu& product) {
+    if (product.ptr.size() == 0) {
+      const int lanes = lanes_of_rows(rows.rows, rows.nonzeros);
+      if (!steps_.plan(of, lanes, columns, most, room, *h_.kept, product)) return false;
+    }
     steps_.multiply(of, memory, product);
     return true;
   }
@@ -230,7 +231,7 @@ std::vector<LevelReport> report_of(const HierarchyOnGpu& hierarchy) {
   std::vector<LevelReport> reports;
   for (const LevelOnGpu& level : hierarchy.levels)
     reports.push_back({level.matrix.rows, level.matrix.nonzeros, level.prolongator.nonzeros});
-  reports.back().inverted = !hierarchy.inverse.empty();
+  reports.back().inverted = hierarchy.inverse.rows > 0;
   return reports;
 }
 
@@ -246,7 +247,7 @@ multigrid::Hierarchy HierarchyOnGpu::download() const {
   }
   made.scale = scale().download();
   made.gathered = gathered;
-  made.inverse = inverse;
+  made.inverse = inverse.val.download();
   made.why = why;
   return made;
 }
@@ -270,6 +271,52 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
     return std::nullopt;
   }
   return h;
+}
+
+template <class T>
+GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>& rows) {
+  const int device = rows.front().device();
+  const gpu::OnDevice here(device);
+  const gpu::Stream stream(device);
+  std::int64_t n = 0, nonzeros = 0;
+  for (const GpuRows<T>& mine : rows) n += mine.rows, nonzeros += mine.nnz;
+  GatheredRows<T> all{device, DeviceArray<std::int64_t>::uninitialised(device, at(n) + 1),
+                      DeviceArray<std::int32_t>::uninitialised(device, at(nonzeros)),
+                      DeviceArray<T>::uninitialised(device, at(nonzeros))};
+  std::int64_t before = 0;
+  for (const GpuRows<T>& mine : rows) {
+    const auto bring = [&](auto* to, const auto* from, std::int64_t count) {
+      gpu::copy_across(to, device, from, mine.device(), at(count) * sizeof(*to), stream,
+                       " of the matrix");
+    };
+    std::int64_t* const ptr = all.ptr.data() + mine.first;
+    const std::int64_t begins = mine.rows + std::int64_t{1};
+    bring(ptr, mine.ptr.data(), begins);
+    launch_layout(setup::ShiftBegins{begins, ptr, before}, begins, stream);
+    bring(all.col.data() + before, mine.col.data(), mine.nnz);
+    bring(all.val.data() + before, mine.val.data(), mine.nnz);
+    before += mine.nnz;
+  }
+  stream.wait();
+  return all;
+}
+
+template <class T>
+std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(const GatheredRows<T>& a,
+                                                    const GpuLayouts<T>& numbered, int pes,
+                                                    const multigrid::Options& options,
+                                                    LapTimer* timer) {
+  std::vector<std::int32_t> owner, order;
+  for (int k = 0; k < pes; ++k) {
+    const GpuRows<T>& mine = numbered.rows(at(k));
+    const auto names = fetch(mine.stream, mine.names(), at(mine.rows));
+    order.insert(order.end(), names.begin(), names.end());
+    owner.insert(owner.end(), names.size(), k);
+  }
+  const auto n = static_cast<std::int64_t>(owner.size());
+  const auto nonzeros = static_cast<std::int64_t>(a.col.size());
+  return make_hierarchy_on_gpu<T>(a.device, {n, nonzeros, a.ptr.data(), a.col.data(), a.val.data()},
+                                  owner, order, options, timer);
 }
 
 template <class T>
@@ -311,13 +358,16 @@ std::optional<multigrid::Hierarchy> hierarchy_by_gpu(const GpuPlace& place,
   return std::nullopt;
 }
 
-#define CPUFREE_HIERARCHY_ON_GPU(T)                                                          \
-  template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(                             \
-      const GpuPlace&, const CsrView<T>&, const HaloPlan<T>&, const multigrid::Options&);    \
-  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                              \
-      int, const GivenRows<T>&, const std::vector<std::int32_t>&,                            \
-      const std::vector<std::int32_t>&, const multigrid::Options&, LapTimer*);               \
-  template void remake_hierarchy_on_gpu(int, const GivenRows<T>&, const multigrid::Options&, \
+#define CPUFREE_HIERARCHY_ON_GPU(T)                                                             \
+  template std::optional<multigrid::Hierarchy> hierarchy_by_gpu(                                \
+      const GpuPlace&, const CsrView<T>&, const HaloPlan<T>&, const multigrid::Options&);       \
+  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                                 \
+      int, const GivenRows<T>&, const std::vector<std::int32_t>&,                               \
+      const std::vector<std::int32_t>&, const multigrid::Options&, LapTimer*);                  \
+  template GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>&);                         \
+  template std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(                                 \
+      const GatheredRows<T>&, const GpuLayouts<T>&, int, const multigrid::Options&, LapTimer*); \
+  template void remake_hierarchy_on_gpu(int, const GivenRows<T>&, const multigrid::Options&,    \
                                         HierarchyOnGpu&, LapTimer*);
 CPUFREE_HIERARCHY_ON_GPU(float)
 CPUFREE_HIERARCHY_ON_GPU(double)

@@ -10,6 +10,7 @@
 #include "cpufree/base/laps.hpp"
 #include "cpufree/multigrid/gpu/setup_steps.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
+#include "cpufree/solvers/gpu/layout/layouts.hpp"
 #include "cpufree/solvers/gpu/place.hpp"
 
 namespace cpufree {
@@ -32,7 +33,7 @@ struct LevelOnGpu {
 struct HierarchyOnGpu {
   std::vector<LevelOnGpu> levels;
   std::size_t gathered = 0;
-  std::vector<double> inverse;
+  MatrixOnGpu inverse;  // dense; without rows, there is none
   std::string why;
   std::unique_ptr<Scratch> kept;  // has the arrays
 
@@ -59,6 +60,23 @@ template <class T>
 std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<T>& a,
                                                     const std::vector<std::int32_t>& owner,
                                                     const std::vector<std::int32_t>& order,
+                                                    const multigrid::Options& options,
+                                                    LapTimer* timer = nullptr);
+
+// A matrix whose rows lie on the GPUs of several PEs, on the first one.
+template <class T>
+struct GatheredRows {
+  int device = 0;
+  gpu::DeviceArray<std::int64_t> ptr;
+  gpu::DeviceArray<std::int32_t> col;
+  gpu::DeviceArray<T> val;
+};
+template <class T>
+GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>& rows);
+// The hierarchy of such a matrix, level 1 in the sequence of the PEs' rows, which are `numbered`.
+template <class T>
+std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(const GatheredRows<T>& a,
+                                                    const GpuLayouts<T>& numbered, int pes,
                                                     const multigrid::Options& options,
                                                     LapTimer* timer = nullptr);
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cpufree/base/error.hpp"
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
 
 namespace cpufree {
@@ -47,38 +48,27 @@ LevelOrder LevelPacker::order_of(const MatrixOnGpu& matrix, const MatrixOnGpu& r
 }
 
 template <class T>
+GpuRows<float> LevelPacker::placed_first(const GpuRows<T>& a, const std::int32_t* names,
+                                         const double* scale) {
+  auto* const scaled = steps_.scratch().take<double>(a.nnz);
+  steps_.launch(setup::ScaleNamedRows{a.rows, a.ptr.data(), a.col.data(), values_of(a.val.data()),
+                                      names, scale, scaled},
+                a.rows);
+  return placed({{a.rows, a.ptr.data(), a.col.data(), scaled}, a.nnz, a.columns});
+}
+
+template <class T>
 void LevelPacker::pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a,
                              PackedOnGpu to) {
   const auto mark = steps_.scratch().mark();
-  auto* const scaled = steps_.scratch().take<double>(a.nnz);
-  steps_.launch(setup::ScaleNamedRows{a.rows, a.ptr.data(), a.col.data(), values_of(a.val.data()),
-                                      a.names(), scale, scaled},
-                a.rows);
   Plans plans = plans_of(of_a);
   std::vector<Plans> of_pes{std::move(plans)};
   for (BlockPlan& plan : of_pes.front()) plan.await_local.clear();
   HaloPlan<T> alone;
   alone.local.emplace_back();
   await_everybody(alone, of_pes, static_cast<std::int32_t>(of_pes.front().size()));
-  pack(Given{{a.rows, a.ptr.data(), a.col.data(), scaled}, a.nnz, a.rows}, of_pes.front(), to);
+  pack(placed_first(a, a.names(), scale), of_pes.front(), to);
   steps_.scratch().release(mark);
-}
-
-void LevelPacker::pack_inverse(const std::vector<double>& inverse, const LevelOrder& order,
-                               PackedOnGpu to) {
-  MatrixOnGpu full;
-  while (full.rows * full.rows < static_cast<std::int64_t>(inverse.size())) ++full.rows;
-  full.columns = static_cast<std::int32_t>(full.rows);
-  full.nonzeros = full.rows * full.rows;
-  std::vector<std::int64_t> ptr;
-  std::vector<std::int32_t> col;
-  for (std::int64_t row = 0; row <= full.rows; ++row) ptr.push_back(row * full.rows);
-  for (std::int64_t k = 0; k < full.nonzeros; ++k)
-    col.push_back(static_cast<std::int32_t>(k % full.rows));
-  full.ptr = {steps_.stream(), ptr};
-  full.col = {steps_.stream(), col};
-  full.val = {steps_.stream(), inverse};
-  pack(full, order, order, {}, to);
 }
 
 template <class T>
@@ -106,48 +96,54 @@ DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& o
 
 void LevelPacker::pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
                        const Plans& plans, PackedOnGpu to) {
+  const auto mark = steps_.scratch().mark();
   const auto numbers = [](const DeviceArray<std::int32_t>& of) {
     return of.size() == 0 ? nullptr : of.data();
   };
-  pack(Given{matrix.view(), matrix.nonzeros, matrix.columns, numbers(rows.row),
-             numbers(columns.number)},
+  pack(placed({matrix.view(), matrix.nonzeros, matrix.columns, numbers(rows.row),
+               numbers(columns.number)}),
        plans, to);
+  steps_.scratch().release(mark);
 }
 
-// The rows in their places, in scratch memory.
 GpuRows<float> LevelPacker::placed(const Given& given) {
   const setup::Rows& from = given.rows;
+  const std::int64_t count = from.count;
   GpuRows<float> mine(device_);
-  mine.rows = mine.interior = static_cast<std::int32_t>(from.count);
+  mine.rows = mine.interior = static_cast<std::int32_t>(count);
   mine.nnz = given.nonzeros;
   mine.columns = given.columns;
-  mine.ptr = steps_.scratch().array<std::int64_t>(from.count + 1);
+  mine.ptr = steps_.scratch().array<std::int64_t>(count + 1);
   mine.col = steps_.scratch().array<std::int32_t>(given.nonzeros);
   mine.val = steps_.scratch().array<float>(given.nonzeros);
   if (given.list == nullptr) {
     gpu::copy(mine.ptr.data(), from.ptr, mine.ptr.size() * sizeof(std::int64_t), steps_.stream());
   } else {
-    auto* const length = steps_.scratch().take<std::int32_t>(from.count);
-    steps_.launch(setup::LengthsOf{from.ptr, given.list, from.count, length}, from.count);
-    steps_.scan(length, from.count, mine.ptr.data());
+    auto* const length = steps_.scratch().take<std::int32_t>(count);
+    steps_.launch(setup::LengthsOf{from.ptr, given.list, count, length, given.first}, count);
+    steps_.scan(length, count, mine.ptr.data());
   }
   setup::PlaceRowsInSingle place;
   place.from = from;
-  place.count = from.count;
+  place.count = count;
   place.list = given.list;
   place.number = given.number;
+  place.first = given.first;
   place.ptr = mine.ptr.data();
   place.col = mine.col.data();
   place.val = mine.val.data();
-  steps_.launch(place, from.count * kTeamItems);
-  steps_.stream().wait();  // the rows have a stream of their own
+  place.missing = steps_.zeros<std::uint32_t>(1);
+  place.row_lanes = lanes_of_rows(count, given.nonzeros);
+  steps_.launch(place, count * place.row_lanes);
+  // The host waits: these rows have a stream of their own.
+  if (steps_.one(place.missing) != 0)
+    throw EngineError("a level of multigrid reads a row that no PE sends");
   return mine;
 }
 
-void LevelPacker::pack(const Given& given, const Plans& plans, PackedOnGpu to) {
-  const auto mark = steps_.scratch().mark();
+void LevelPacker::pack(GpuRows<float> rows, const Plans& plans, PackedOnGpu to) {
   std::vector<GpuRows<float>> all;
-  all.push_back(placed(given));
+  all.push_back(std::move(rows));
   GpuLayouts<float> layouts(std::move(all));
   if (to.layout.shares.empty()) {
     HaloPlan<float> alone;
@@ -157,14 +153,15 @@ void LevelPacker::pack(const Given& given, const Plans& plans, PackedOnGpu to) {
     to.layout = std::move(layouts.lay_out(std::move(of_pes), options_of_levels(threads_)).front());
   }
   fill_slices(layouts, 0, to.layout, to.slices);
-  steps_.scratch().release(mark);
 }
 
-#define CPUFREE_LEVEL_PACKER(T)                                                            \
-  template LevelOrder LevelPacker::order_of(const GpuRows<T>&);                            \
-  template void LevelPacker::pack_first(const GpuRows<T>&, const double*, const PeLayout&, \
-                                        PackedOnGpu);                                      \
-  template DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>&, const PeLayout&,   \
+#define CPUFREE_LEVEL_PACKER(T)                                                             \
+  template LevelOrder LevelPacker::order_of(const GpuRows<T>&);                             \
+  template GpuRows<float> LevelPacker::placed_first(const GpuRows<T>&, const std::int32_t*, \
+                                                    const double*);                         \
+  template void LevelPacker::pack_first(const GpuRows<T>&, const double*, const PeLayout&,  \
+                                        PackedOnGpu);                                       \
+  template DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>&, const PeLayout&,    \
                                                      const double*);
 CPUFREE_LEVEL_PACKER(float)
 CPUFREE_LEVEL_PACKER(double)

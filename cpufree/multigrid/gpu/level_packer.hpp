@@ -8,7 +8,13 @@
 
 namespace cpufree {
 
-// A matrix between levels or of one: what lay_out_shares and fill_slices make of it on the host.
+// A matrix between levels or of one, of each PE: what lay_out_shares and fill_slices make of it on
+// the host.
+struct LevelMatrix {
+  std::vector<PeLayout> layouts;
+  std::vector<SlicesOnGpu<float>> slices;
+};
+// Of one PE.
 struct PackedOnGpu {
   PeLayout& layout;
   SlicesOnGpu<float>& slices;
@@ -37,7 +43,6 @@ class LevelPacker {
   // Level 0, of the rows of A as they lie there, in the blocks of A.
   template <class T>
   void pack_first(const GpuRows<T>& a, const double* scale, const PeLayout& of_a, PackedOnGpu to);
-  void pack_inverse(const std::vector<double>& inverse, const LevelOrder& order, PackedOnGpu to);
   // What scales the private vectors of A's PE; 0 in gaps.
   template <class T>
   gpu::DeviceArray<T> private_scale(const GpuRows<T>& a, const PeLayout& of_a, const double* scale);
@@ -46,16 +51,25 @@ class LevelPacker {
   void pack(const MatrixOnGpu& matrix, const LevelOrder& rows, const LevelOrder& columns,
             const Plans& plans, PackedOnGpu to);
 
- private:
+  // Rows that are to be packed, those from `first` on of a matrix.
   struct Given {
     multigrid::setup::Rows rows;
     std::int64_t nonzeros = 0;
     std::int32_t columns = 0;
     const std::int32_t* list = nullptr;    // rows in sequence; null: as they are
     const std::int32_t* number = nullptr;  // of columns; null: the same
+    std::int64_t first = 0;
   };
+  // These in their places, and A scaled as level 0 has it, in scratch memory. `names`: the rows of
+  // `scale` that rows and columns are, null for the same. Throws EngineError where a column has no
+  // number.
   GpuRows<float> placed(const Given& given);
-  void pack(const Given& given, const Plans& plans, PackedOnGpu to);
+  template <class T>
+  GpuRows<float> placed_first(const GpuRows<T>& a, const std::int32_t* names, const double* scale);
+  SetupSteps& steps() { return steps_; }
+
+ private:
+  void pack(GpuRows<float> rows, const Plans& plans, PackedOnGpu to);
 
   SetupSteps steps_;
   Scratch& kept_;

@@ -1,5 +1,6 @@
 #include "cpufree/multigrid/gpu/multigrid.hpp"
 
+#include <numeric>
 #include <utility>
 
 namespace cpufree {
@@ -113,12 +114,13 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
     Level& level = levels_[l];
     const auto count = static_cast<std::int32_t>(made_->levels[l].matrix.rows);
     extent_.rows_and_ghosts.push_back(at(count));
-    for (const Matrix* matrix : {&level.matrix, &level.restriction, &level.prolongation})
-      reports_[l].bytes += bytes_of<float>(matrix->layouts);
-    add_part(level, device, count, count);
-    level.parts.back().send_ptr = {device, std::vector<std::int64_t>{0}};
-    level.parts.back().destinations = {device, std::vector<Destination>{}};
+    HaloPlan<float> alone;
+    LocalSystem<float>& local = alone.local.emplace_back();
+    local.rows_elsewhere = local.interior = count;
+    local.send_ptr.assign(1, 0);
+    add_parts(place, level, alone);
   }
+  count_bytes();
   choose_packets(place);
   // Solves are to have room for vectors, and for right-hand sides together.
   constexpr std::size_t kShare = 4;
@@ -126,6 +128,59 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
     made_.reset();
     orders_.clear();
   }
+}
+
+template <class T>
+GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, const HierarchyOnGpu& hierarchy,
+                              const GpuLayouts<T>& rows, const HaloPlan<T>& plan,
+                              const std::vector<PeLayout>& of_a, int threads)
+    : threads_(threads),
+      levels_(hierarchy.levels.size()),
+      pes_(at(place.own.here)),
+      gathered_(hierarchy.gathered),
+      reports_(report_of(hierarchy)),
+      why_(hierarchy.why) {
+  if (gathered_ > 0) extent_.gathered = at(hierarchy.levels[gathered_].matrix.rows);
+  LevelSharer sharer(place, hierarchy, static_cast<int>(of_a.front().shares.size()), threads);
+  std::vector<Array<T>> scale;
+  SharedLevel fine = sharer.share_first(rows, plan, of_a, levels_.front().matrix, scale);
+  for (std::size_t k = 0; k < pes_.size(); ++k) pes_[k].scale = std::move(scale[k]);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    Level& level = levels_[l];
+    level.lambda = hierarchy.levels[l].lambda;
+    extent_.rows_and_ghosts.push_back(fine.rows_and_ghosts());
+    add_parts(place, level, fine.plan);
+    if (l + 1 == levels_.size()) break;
+    Level& next = levels_[l + 1];
+    SharedLevel coarse = sharer.share(l + 1, next.matrix);
+    sharer.share_transfers(l, fine, level.matrix, coarse, next.matrix, level.prolongation,
+                           level.restriction);
+    if (l + 1 == gathered_) add_gathered(place, level, coarse.cuts);
+    fine = std::move(coarse);
+  }
+  levels_.back().solves = hierarchy.inverse.rows > 0;
+  count_bytes();
+  choose_packets(place);
+}
+
+// The rows of the next level that each PE restricts to.
+template <class T>
+void GpuMultigrid<T>::add_gathered(const GpuPlace& place, Level& level,
+                                   const std::vector<std::int64_t>& cuts) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::vector<std::int32_t> mine(at(cuts[k + 1] - cuts[k]));
+    std::iota(mine.begin(), mine.end(), static_cast<std::int32_t>(cuts[k]));
+    level.parts[k].gathers = {place.devices[k], mine};
+    level.parts[k].gathered = Array<float>(place.devices[k], mine.size());
+  }
+}
+
+template <class T>
+void GpuMultigrid<T>::count_bytes() {
+  for (std::size_t l = 0; l < levels_.size(); ++l)
+    for (const Matrix* matrix :
+         {&levels_[l].matrix, &levels_[l].restriction, &levels_[l].prolongation})
+      reports_[l].bytes += bytes_of<float>(matrix->layouts);
 }
 
 template <class T>
@@ -152,15 +207,13 @@ void GpuMultigrid<T>::pack_levels(LevelPacker& packer, const GpuRows<T>& rows,
   const auto in_blocks_of = [](const Level& of) { return plans_of(of.matrix.layouts.front()); };
   packer.pack_first(rows, h.scale().data(), of_a, packed(levels_.front().matrix));
   pes_.front().scale = packer.private_scale(rows, of_a, h.scale().data());
-  levels_.back().solves = !h.inverse.empty();
+  levels_.back().solves = h.inverse.rows > 0;
   for (std::size_t l = 1; l < levels_.size(); ++l) {
     const LevelOnGpu& above = h.levels[l - 1];
     const LevelOrder &fine = orders_[l - 1], &coarse = orders_[l];
     Level &from = levels_[l - 1], &level = levels_[l];
-    if (level.solves)
-      packer.pack_inverse(h.inverse, coarse, packed(level.matrix));
-    else
-      packer.pack(h.levels[l].matrix, coarse, coarse, {}, packed(level.matrix));
+    packer.pack(level.solves ? h.inverse : h.levels[l].matrix, coarse, coarse, {},
+                packed(level.matrix));
     packer.pack(above.prolongator, fine, coarse, in_blocks_of(from), packed(from.prolongation));
     packer.pack(above.restriction, coarse, fine, in_blocks_of(level), packed(from.restriction));
   }
@@ -196,23 +249,22 @@ void GpuMultigrid<T>::add_level(const GpuPlace& place, const LevelPlan& plan) {
   Level& level = levels_.emplace_back();
   extent_.rows_and_ghosts.push_back(plan.rows_and_ghosts);
   level.matrix = send(place, plan.plan, plan.blocks, report);
-  for (std::size_t k = 0; k < pes_.size(); ++k) {
-    const LocalSystem<float>& local = plan.plan.local[k];
-    const int device = place.devices[k];
-    add_part(level, device, local.rows(), local.interior);
-    level.parts.back().send_ptr = {device, local.send_ptr};
-    level.parts.back().destinations = {device, local.destinations};
-  }
+  add_parts(place, level, plan.plan);
 }
 
-// Of the one PE, which exchanges nothing with others.
 template <class T>
-void GpuMultigrid<T>::add_part(Level& level, int device, std::int32_t rows, std::int32_t interior) {
-  const PeLayout& layout = level.matrix.layouts[level.parts.size()];
-  Part& part = level.parts.emplace_back();
-  part.rows = rows;
-  part.interior = interior;
-  for (auto& vector : part.vectors) vector = Array<float>(device, at(layout.private_rows));
+void GpuMultigrid<T>::add_parts(const GpuPlace& place, Level& level, const HaloPlan<float>& plan) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    const LocalSystem<float>& local = plan.local[k];
+    const int device = place.devices[k];
+    Part& part = level.parts.emplace_back();
+    part.rows = local.rows();
+    part.interior = local.interior;
+    part.send_ptr = {device, local.send_ptr};
+    part.destinations = {device, local.destinations};
+    for (auto& vector : part.vectors)
+      vector = Array<float>(device, at(level.matrix.layouts[k].private_rows));
+  }
 }
 
 template <class T>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpufree/multigrid/cycle_args.hpp"
-#include "cpufree/multigrid/gpu/level_packer.hpp"
+#include "cpufree/multigrid/gpu/level_sharer.hpp"
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
 
 namespace cpufree {
@@ -22,6 +22,11 @@ class GpuMultigrid {
   // One that the GPU of the one PE has made of A: its rows as they lie there, and their layout.
   GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy, const GpuRows<T>& rows,
                const PeLayout& of_a, int threads);
+
+  // One that the first GPU has made of A, for several PEs: A's rows as they lie on their GPUs,
+  // their plan and their layouts.
+  GpuMultigrid(const GpuPlace& place, const HierarchyOnGpu& hierarchy, const GpuLayouts<T>& rows,
+               const HaloPlan<T>& plan, const std::vector<PeLayout>& of_a, int threads);
 
   // Whether an update can compute the numbers anew: a GPU has made the levels, and had room to keep
   // what they were made from.
@@ -48,11 +53,7 @@ class GpuMultigrid {
   using Array = gpu::DeviceArray<U>;
   using Single = WarpSlices<float>;
 
-  // A matrix on the GPUs, of each PE.
-  struct Matrix {
-    std::vector<PeLayout> layouts;
-    std::vector<SlicesOnGpu<float>> slices;
-  };
+  using Matrix = LevelMatrix;
   // One PE's part of a level.
   struct Part {
     std::int32_t rows = 0, interior = 0;
@@ -81,7 +82,9 @@ class GpuMultigrid {
               LevelReport& report) const;
   void add_level(const GpuPlace& place, const LevelPlan& plan);
   void pack_levels(LevelPacker& packer, const GpuRows<T>& rows, const PeLayout& of_a);
-  void add_part(Level& level, int device, std::int32_t rows, std::int32_t interior);
+  void add_parts(const GpuPlace& place, Level& level, const HaloPlan<float>& plan);
+  void add_gathered(const GpuPlace& place, Level& level, const std::vector<std::int64_t>& cuts);
+  void count_bytes();
   void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
   // Which levels' vectors are packets: small ones, from the last one up.
   void choose_packets(const GpuPlace& place);

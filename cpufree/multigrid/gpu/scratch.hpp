@@ -42,7 +42,9 @@ class Scratch {
     while (now_.block < blocks_.size() && now_.taken + bytes > blocks_[now_.block].size())
       now_ = {now_.block + 1, 0};
     if (now_.block == blocks_.size()) {
-      const std::size_t size = std::max(bytes, least_);
+      // What is known to be needed lies together; beyond, little is to be left unused.
+      const std::size_t size =
+          std::max(bytes, blocks_.empty() ? least_ : std::max(kLeast, least_ / 8));
       blocks_.push_back(gpu::DeviceArray<std::byte>::uninitialised(device_, size));
     }
     std::byte* const from = blocks_[now_.block].data() + now_.taken;
@@ -52,9 +54,9 @@ class Scratch {
 
  private:
   static constexpr std::size_t kAligned = 256;
-  static constexpr std::size_t kLeast = std::size_t{1} << 22;
+  static constexpr std::size_t kLeast = std::size_t{1} << 20;
   int device_;
-  std::size_t least_;  // bytes of a block
+  std::size_t least_;  // bytes of the first block
   std::vector<gpu::DeviceArray<std::byte>> blocks_;
   Mark now_;
 };

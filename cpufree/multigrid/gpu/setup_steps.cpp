@@ -1,5 +1,6 @@
 #include "cpufree/multigrid/gpu/setup_steps.hpp"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -16,31 +17,24 @@ using multigrid::Key;
 // Rounds of a search for an independent set that are queued before the host looks whether rows are
 // left; more than are needed do nothing.
 constexpr int kRounds = 4;
-// Rows that a thread sums up, so that few threads add to one sum.
-constexpr std::int64_t kSummed = 8;
 // Most places of a table in far memory, and bytes of all.
 constexpr std::int32_t kMostPlaces = 1 << 16;
 constexpr std::int64_t kFarBytes = std::int64_t{1} << 28;
 
+// Goes on with the rows of a list, by warps.
+void take_list(setup::MultiplyRows& kernel, const gpu::DeviceArray<std::int32_t>& list) {
+  kernel.count = static_cast<std::int64_t>(list.size());
+  kernel.list = list.data();
+  kernel.row_lanes = static_cast<int>(kTeamItems);
+}
+
 }  // namespace
 
-std::int64_t SetupSteps::scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to) {
-  if (count == 0) {
-    gpu::clear(to, sizeof(*to), stream_);
-    return 0;
-  }
+void SetupSteps::scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to) {
   const auto mark = scratch_.mark();
-  const std::int64_t chunks = (count + layout::kScan - 1) / layout::kScan;
-  auto* const sums = scratch_.take<std::int64_t>(chunks);
-  launch(layout::SumNumbers<double>{numbers, count, sums}, chunks);
-  auto before = fetch(stream_, sums, at(chunks));
-  const std::int64_t all = std::accumulate(before.begin(), before.end(), std::int64_t{0});
-  std::exclusive_scan(before.begin(), before.end(), before.begin(), std::int64_t{0});
-  gpu::copy(sums, before.data(), before.size() * sizeof(std::int64_t), stream_);
-  launch(layout::ScanNumbers<double>{numbers, count, sums, to}, chunks);
-  stream_.wait();
+  auto* const sums = scratch_.take<std::int64_t>(static_cast<std::int64_t>(scan_sums(count)));
+  scan_numbers<double>(stream_, numbers, count, sums, to);
   scratch_.release(mark);
-  return all;
 }
 
 StrongOnGpu SetupSteps::find_strong(const MatrixOnGpu& a, const std::int32_t* owner,
@@ -52,7 +46,8 @@ StrongOnGpu SetupSteps::find_strong(const MatrixOnGpu& a, const std::int32_t* ow
   auto* const ptr = scratch_.take<std::int64_t>(a.rows + 1);
   auto* const weak = zeros<std::uint32_t>(1);
   launch(setup::FindStrong{a.view(), owner, threshold, bits, count, isolated, weak}, a.rows);
-  auto* const col = scratch_.take<std::int32_t>(scan(count, a.rows, ptr));
+  scan(count, a.rows, ptr);
+  auto* const col = scratch_.take<std::int32_t>(one(ptr + a.rows));
   strong.bits = {bits};
   strong.isolated = isolated;
   strong.graph = {a.rows, ptr, col};
@@ -99,7 +94,8 @@ AggregatesOnGpu SetupSteps::aggregate(const MatrixOnGpu& a, const StrongOnGpu& s
   auto* const mark_of = candidate;
   launch(setup::MarkRoots{rows, order, joined, mark_of}, rows);
   auto* const before = scratch_.take<std::int64_t>(rows + 1);
-  made.count = static_cast<std::int32_t>(scan(mark_of, rows, before));
+  scan(mark_of, rows, before);
+  made.count = static_cast<std::int32_t>(one(before + rows));
   if (owner != nullptr) made.owner = kept.array<std::int32_t>(made.count);
   auto* const number = root_of;  // which is no longer needed
   launch(setup::NumberRoots{rows, order, mark_of, before, owner, number, made.owner.data()}, rows);
@@ -120,11 +116,12 @@ double SetupSteps::largest_eigenvalue(const MatrixOnGpu& a, setup::Bits strong,
   constexpr std::int64_t kSums = 2 * kSteps + 1;
   auto* const sums = zeros<std::uint64_t>(kSums * setup::kSumParts);
   const auto sum = [&](int k) { return setup::PartedSum{sums + k * setup::kSumParts}; };
-  const std::int64_t items = (a.rows + kSummed - 1) / kSummed;
+  const int lanes = lanes_of_rows(a.rows, a.nonzeros);
+  const std::int64_t items = summing_threads(a.rows), of_rows = summing_threads(a.rows * lanes);
   launch(setup::BeginLanczos{a.rows, v, before, sum(0)}, items);
   for (int step = 0; step < kSteps; ++step) {
     const auto square = sum(2 * step), product = sum(2 * step + 1), next = sum(2 * step + 2);
-    launch(setup::MultiplyLanczos{a.view(), strong, root, v, w, square, product}, items);
+    launch(setup::MultiplyLanczos{a.view(), strong, root, v, w, square, product, lanes}, of_rows);
     launch(setup::StepLanczos{a.rows, step == 0, v, before, w, square, product, next}, items);
   }
   const auto parts = fetch(stream_, sums, at(kSums * setup::kSumParts));
@@ -160,14 +157,26 @@ setup::FarTables SetupSteps::far_tables(std::int32_t places, std::int64_t rows) 
   return far;
 }
 
-bool SetupSteps::plan(const setup::Factors& factors, std::int32_t columns, double most, double room,
-                      Scratch& kept, ProductOnGpu& product) {
+gpu::DeviceArray<std::int32_t> SetupSteps::listed(const setup::MultiplyRows& kernel,
+                                                  Scratch& kept) {
+  const std::int64_t count = one(kernel.long_count);
+  if (count == 0) return {};
+  auto list = kept.array<std::int32_t>(count);
+  gpu::copy(list.data(), kernel.long_rows, at(count) * sizeof(std::int32_t), stream_);
+  gpu::clear(kernel.long_count, sizeof(*kernel.long_count), stream_);
+  return list;
+}
+
+bool SetupSteps::plan(const setup::Factors& factors, int lanes, std::int32_t columns, double most,
+                      double room, Scratch& kept, ProductOnGpu& product) {
   const std::int64_t rows = product.rows = factors.a.count;
   product.columns = columns;
+  product.lanes = lanes;
   const auto mark = scratch_.mark();
   setup::MultiplyRows kernel;
   kernel.of = factors;
   kernel.count = rows;
+  kernel.row_lanes = lanes;
   auto* const bound = scratch_.take<std::int32_t>(rows);
   kernel.bound = bound;
   kernel.length = scratch_.take<std::int32_t>(rows);
@@ -179,18 +188,24 @@ bool SetupSteps::plan(const setup::Factors& factors, std::int32_t columns, doubl
     scratch_.release(mark);
     return false;
   }
-  launch(kernel, rows * kTeamItems);
-  if (const std::int64_t longs = one(kernel.long_count); longs > 0) {
-    product.places = places_of_far_tables(kernel.long_rows, longs, bound, rows);
-    product.long_rows = kept.array<std::int32_t>(longs);
-    gpu::copy(product.long_rows.data(), kernel.long_rows, at(longs) * sizeof(std::int32_t),
-              stream_);
-    kernel.count = longs, kernel.list = product.long_rows.data();
-    kernel.far = far_tables(product.places, longs);
+  launch(kernel, rows * lanes);
+  auto list = listed(kernel, kept);
+  if (lanes < kTeamItems && list.size() > 0) {
+    product.wide_rows = std::move(list);
+    take_list(kernel, product.wide_rows);
+    launch(kernel, kernel.count * kTeamItems);
+    list = listed(kernel, kept);
+  }
+  if (list.size() > 0) {
+    product.long_rows = std::move(list);
+    take_list(kernel, product.long_rows);
+    product.places = places_of_far_tables(kernel.list, kernel.count, bound, rows);
+    kernel.far = far_tables(product.places, kernel.count);
     launch(kernel, kernel.far.teams * kTeamItems);
   }
   product.ptr = kept.array<std::int64_t>(rows + 1);
-  product.nonzeros = scan(kernel.length, rows, product.ptr.data());
+  scan(kernel.length, rows, product.ptr.data());
+  product.nonzeros = one(product.ptr.data() + rows);
   scratch_.release(mark);
   return static_cast<double>(product.nonzeros) <= room;
 }
@@ -203,21 +218,26 @@ void SetupSteps::multiply(const setup::Factors& factors, Scratch& memory, Produc
   setup::MultiplyRows kernel;
   kernel.of = factors;
   kernel.count = product.rows;
+  kernel.row_lanes = product.lanes;
   kernel.to = product.view();
   kernel.to_col = product.col.data();
-  launch(kernel, product.rows * kTeamItems);
-  const auto longs = static_cast<std::int64_t>(product.long_rows.size());
-  if (longs == 0) return;
+  launch(kernel, product.rows * product.lanes);
+  if (product.wide_rows.size() > 0) {
+    take_list(kernel, product.wide_rows);
+    launch(kernel, kernel.count * kTeamItems);
+  }
+  if (product.long_rows.size() == 0) return;
   const auto mark = scratch_.mark();
-  kernel.count = longs, kernel.list = product.long_rows.data();
-  kernel.far = far_tables(product.places, longs);
+  take_list(kernel, product.long_rows);
+  kernel.far = far_tables(product.places, kernel.count);
   launch(kernel, kernel.far.teams * kTeamItems);
   scratch_.release(mark);
 }
 
 void SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept, MatrixOnGpu& made) {
+  const int lanes = lanes_of_rows(a.columns, a.nonzeros);
   if (made.ptr.size() > 0)
-    return launch(setup::TransposeValues{a.view(), made.view()}, made.rows * kTeamItems);
+    return launch(setup::TransposeValues{a.view(), made.view(), lanes}, made.rows * lanes);
   const auto mark = scratch_.mark();
   made.rows = a.columns;
   made.columns = static_cast<std::int32_t>(a.rows);
@@ -238,8 +258,52 @@ void SetupSteps::transpose(const MatrixOnGpu& a, Scratch& kept, MatrixOnGpu& mad
   sort.ptr = made.ptr.data();
   sort.col = made.col.data();
   sort.val = made.val.data();
-  launch(sort, made.rows * kTeamItems);
+  sort.row_lanes = lanes;
+  launch(sort, made.rows * lanes);
   scratch_.release(mark);
+}
+
+void SetupSteps::invert(const MatrixOnGpu& a, const double* vector, Scratch& kept,
+                        MatrixOnGpu& inverse) {
+  const std::int64_t n = a.rows;
+  if (inverse.rows == 0) {
+    inverse.rows = n, inverse.nonzeros = n * n, inverse.columns = a.columns;
+    inverse.ptr = kept.array<std::int64_t>(n + 1);
+    inverse.col = kept.array<std::int32_t>(n * n);
+    inverse.val = kept.array<double>(n * n);
+  }
+  const auto mark = scratch_.mark();
+  setup::DenseBlock block;
+  block.rows = n;
+  block.matrix = scratch_.take<double>(n * n);
+  block.inverse = scratch_.take<double>(setup::kInverseBlock * setup::kInverseBlock);
+  block.right = scratch_.take<double>(setup::kInverseBlock * n);
+  block.left = scratch_.take<double>(setup::kInverseBlock * n);
+  const double factor = weight_of_null_vector(a, vector);
+  launch(setup::SpreadDense{a.view(), vector, factor, block.matrix}, n * kTeamItems);
+  for (; block.first < n; block.first += block.size) {
+    block.size = static_cast<int>(std::min<std::int64_t>(setup::kInverseBlock, n - block.first));
+    launch(setup::InvertBlock{block, multigrid::kSingular}, kTeamItems);
+    launch(setup::SetBlockAside{block}, block.size * n);
+    launch(setup::EliminateBlock{block}, n * n);
+  }
+  launch(setup::PlaceInverse{n, block.matrix, vector, factor, inverse.ptr.data(),
+                             inverse.col.data(), inverse.val.data()},
+         n * n);
+  scratch_.release(mark);
+}
+
+// 1 / |v|^2 where A maps v to 0; else 0.
+double SetupSteps::weight_of_null_vector(const MatrixOnGpu& a, const double* vector) {
+  const auto mark = scratch_.mark();
+  auto* const product = scratch_.take<double>(a.rows);
+  launch(setup::MultiplyVector{a.view(), vector, product}, a.rows);
+  const auto of = fetch(stream_, vector, at(a.rows)), made = fetch(stream_, product, at(a.rows));
+  scratch_.release(mark);
+  const double square = std::inner_product(of.begin(), of.end(), of.begin(), 0.0);
+  double most = 0.0;
+  for (const double value : made) most = std::max(most, std::abs(value));
+  return most <= multigrid::kNull * std::sqrt(square) ? 1.0 / square : 0.0;
 }
 
 }  // namespace cpufree

@@ -9,9 +9,6 @@
 
 namespace cpufree {
 
-// Lanes of a team on a GPU: items of a kernel that has a team for each row.
-inline constexpr std::int64_t kTeamItems = 32;
-
 inline multigrid::setup::Values values_of(const double* val) { return {val, nullptr}; }
 inline multigrid::setup::Values values_of(const float* val) { return {nullptr, val}; }
 
@@ -26,11 +23,19 @@ struct MatrixOnGpu {
   multigrid::setup::Rows view() const { return {rows, ptr.data(), col.data(), val.data()}; }
 };
 
-// A product, and what its numbers are computed anew from: its pattern, and a list of the rows that
-// have too many columns for tables on chip.
+// Lanes that are to share a row of a matrix with so many entries: those that a warp has eight rows
+// for, or four.
+inline int lanes_of_rows(std::int64_t rows, std::int64_t nonzeros) {
+  constexpr std::int64_t kShort = 12;
+  return nonzeros <= kShort * rows ? multigrid::setup::kFewLanes : static_cast<int>(kTeamItems);
+}
+
+// A product, and what its numbers are computed anew from: its pattern, and lists of the rows that
+// have too many columns for tables on chip: for those of so many lanes, and for those of a warp.
 struct ProductOnGpu : MatrixOnGpu {
-  gpu::DeviceArray<std::int32_t> long_rows;
-  std::int32_t places = 0;  // of tables for these
+  int lanes = 32;
+  gpu::DeviceArray<std::int32_t> wide_rows, long_rows;
+  std::int32_t places = 0;  // of tables for long rows
 };
 
 // Strong entries, in scratch memory, but for the bits.
@@ -74,8 +79,8 @@ class SetupSteps {
     return fetch(stream_, number, 1)[0];
   }
 
-  // Sums of the numbers before each, and of all, which is returned.
-  std::int64_t scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to);
+  // Sums of the numbers before each, and of all.
+  void scan(const std::int32_t* numbers, std::int64_t count, std::int64_t* to);
 
   // Bits, aggregates and matrices below are made in `kept`.
   StrongOnGpu find_strong(const MatrixOnGpu& a, const std::int32_t* owner, const double* threshold,
@@ -85,12 +90,15 @@ class SetupSteps {
   // Of A; or of the filtered matrix, `root`: the inverse roots of its diagonal.
   double largest_eigenvalue(const MatrixOnGpu& a, multigrid::setup::Bits strong = {},
                             const double* root = nullptr);
-  // Finds the pattern of a product, but for its columns. False: it takes more than `most`
+  // Finds the pattern of a product whose second factor has rows for so many lanes, but for its
+  // columns. False: it takes more than `most`
   // multiplications, or has more nonzeros than there is room for. Throws RowTooLong.
-  bool plan(const multigrid::setup::Factors& factors, std::int32_t columns, double most,
+  bool plan(const multigrid::setup::Factors& factors, int lanes, std::int32_t columns, double most,
             double room, Scratch& kept, ProductOnGpu& product);
   // Computes it; columns and values are made in `memory`, where there are none.
   void multiply(const multigrid::setup::Factors& factors, Scratch& memory, ProductOnGpu& product);
+  // The inverse of a small matrix; if it maps `vector` to 0, as of dense_inverse.
+  void invert(const MatrixOnGpu& a, const double* vector, Scratch& kept, MatrixOnGpu& inverse);
   // Of a matrix that has the pattern of one that has been transposed, values alone.
   void transpose(const MatrixOnGpu& a, Scratch& kept, MatrixOnGpu& transposed);
 
@@ -100,6 +108,10 @@ class SetupSteps {
                 std::int32_t* candidate);
   std::int32_t places_of_far_tables(const std::int32_t* rows, std::int64_t count,
                                     const std::int32_t* bound, std::int64_t all);
+  // Rows that a kernel has listed, kept.
+  gpu::DeviceArray<std::int32_t> listed(const multigrid::setup::MultiplyRows& kernel,
+                                        Scratch& kept);
+  double weight_of_null_vector(const MatrixOnGpu& a, const double* vector);
   // For so many rows; in scratch memory.
   multigrid::setup::FarTables far_tables(std::int32_t places, std::int64_t rows);
 

@@ -157,21 +157,28 @@ std::vector<LevelReport> report_of(const Hierarchy& hierarchy) {
 }
 
 template <class T>
+LocalSystem<float> without_entries(const LocalSystem<T>& of) {
+  LocalSystem<float> local;
+  local.interior = of.interior;
+  local.ghosts = of.ghosts;
+  local.rows_elsewhere = of.rows_elsewhere;
+  local.global_row = of.global_row;
+  local.neighbours = of.neighbours;
+  local.ghost_owner = of.ghost_owner;
+  local.ghost_row = of.ghost_row;
+  local.ghost_name = of.ghost_name;
+  local.send_ptr = of.send_ptr;
+  local.destinations = of.destinations;
+  return local;
+}
+
+template <class T>
 LevelPlan plan_of_first_level(const Hierarchy& hierarchy, const HaloPlan<T>& plan,
                               BlockPlans blocks, std::size_t rows_and_ghosts,
                               LevelEntries entries) {
   LevelPlan made{{}, std::move(blocks), rows_and_ghosts};
   for (const LocalSystem<T>& from : plan.local) {
-    LocalSystem<float> local;
-    local.interior = from.interior;
-    local.ghosts = from.ghosts;
-    local.global_row = from.global_row;
-    local.neighbours = from.neighbours;
-    local.ghost_owner = from.ghost_owner;
-    local.ghost_row = from.ghost_row;
-    local.ghost_name = from.ghost_name;
-    local.send_ptr = from.send_ptr;
-    local.destinations = from.destinations;
+    LocalSystem<float> local = without_entries(from);
     const SparseMatrix& matrix = hierarchy.levels.front().matrix;
     if (entries == LevelEntries::here) fill(matrix, numbers_in(local, matrix.columns), local);
     made.plan.local.push_back(std::move(local));
@@ -247,6 +254,7 @@ TransferPlan plan_of_transfers(const Hierarchy& hierarchy, std::size_t level, co
   template Hierarchy hierarchy_of(const CsrView<T>&, const HaloPlan<T>&,                   \
                                   const multigrid::Options&, const FactorSpec&,            \
                                   std::vector<std::int32_t>&);                             \
+  template LocalSystem<float> without_entries(const LocalSystem<T>&);                      \
   template LevelPlan plan_of_first_level(const Hierarchy&, const HaloPlan<T>&, BlockPlans, \
                                          std::size_t, LevelEntries);
 CPUFREE_MULTIGRID_LAYOUT(float)

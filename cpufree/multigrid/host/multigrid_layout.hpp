@@ -47,6 +47,10 @@ struct LevelPlan {
   std::size_t rows_and_ghosts = 0;  // most of a PE, of all PEs
 };
 
+// The share of a PE, without its entries.
+template <class T>
+LocalSystem<float> without_entries(const LocalSystem<T>& of);
+
 // Level 0, whose rows are numbered and exchanged as in the plan of A. `rows_and_ghosts`: most of a
 // PE. Engines that have its entries in the layout of A leave them out.
 enum class LevelEntries { here, left_out };

@@ -77,7 +77,7 @@ struct DecideKeys {
       own[i] = decided(mine, most);
       if (own[i] == mine) ++count;
     });
-    if (count != 0) port.add(left, count);
+    port.add_together(left, count);
   }
 };
 
@@ -189,7 +189,7 @@ struct NumberAggregates {
       aggregate[i] = root_of[i] < 0 ? -1 : number[root_of[i]];
       count += root_of[i] < 0 ? 0U : 1U;
     });
-    if (count != 0) port.add(covered, count);
+    port.add_together(covered, count);
   }
 };
 

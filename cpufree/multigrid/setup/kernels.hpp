@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpufree/multigrid/setup/aggregates.hpp"
+#include "cpufree/multigrid/setup/inverse.hpp"
 #include "cpufree/multigrid/setup/lanczos.hpp"
 #include "cpufree/multigrid/setup/places.hpp"
 #include "cpufree/multigrid/setup/products.hpp"
@@ -33,10 +34,19 @@
   X(PlaceRows)                       \
   X(PlaceRowsInSingle)               \
   X(InvertList)                      \
+  X(ClearNumbers)                    \
+  X(RoundValues)                     \
+  X(ShiftBegins)                     \
   X(OrderByLength)                   \
   X(ScaleNamedRows)                  \
   X(PlaceScale)                      \
   X(LengthsOf)                       \
+  X(MultiplyVector)                  \
+  X(SpreadDense)                     \
+  X(InvertBlock)                     \
+  X(SetBlockAside)                   \
+  X(EliminateBlock)                  \
+  X(PlaceInverse)                    \
   X(ScaleColumns)                    \
   X(ScaleEachRow)                    \
   X(InvertScale)

@@ -14,8 +14,7 @@ struct PartedSum {
 
   template <class P>
   CPUFREE_KERNEL_FN void add(const P& port, std::uint64_t mine) const {
-    const std::int64_t thread = std::int64_t{port.block()} * port.lanes() + port.lane();
-    if (mine != 0) port.add(&part[thread % kSumParts], mine);
+    port.add_together(&part[port.team() % kSumParts], mine);
   }
   CPUFREE_KERNEL_FN double value() const {
     std::uint64_t sum = 0;
@@ -53,11 +52,13 @@ struct MultiplyLanczos {
   const double* v = nullptr;
   double* w = nullptr;
   PartedSum square, product;  // of v, with w
+  int row_lanes = 32;
 
-  CPUFREE_KERNEL_FN double times_row(std::int64_t row) const {
+  // What a lane adds of a row.
+  CPUFREE_KERNEL_FN double part_of_row(std::int64_t row, int lane, int lanes_of_row) const {
     const std::int64_t begin = a.ptr[row];
-    double sum = root == nullptr ? 0.0 : v[row];  // the diagonal is 1
-    for (std::int64_t k = begin; k < a.ptr[row + 1]; ++k) {
+    double sum = root == nullptr || lane > 0 ? 0.0 : v[row];  // the diagonal is 1
+    for (std::int64_t k = begin + lane; k < a.ptr[row + 1]; k += lanes_of_row) {
       const std::int32_t column = a.col[k];
       if (root == nullptr)
         sum += a.val[k] * v[column];
@@ -67,15 +68,21 @@ struct MultiplyLanczos {
     return sum;
   }
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
+  CPUFREE_KERNEL_FN std::uint64_t rows_of(const P& port) const {
     const double inverse = 1.0 / std::sqrt(square.value());
     std::uint64_t sum = 0;
-    each_item(port, a.count, [&](std::int64_t row) {
-      const double mine = inverse * times_row(row);
+    each_team_item(port, a.count, a.count, [&](std::int64_t row) {
+      const double part = part_of_row(row, port.team_lane(), P::team_lanes());
+      const double mine = inverse * port.sum_together(part);
+      if (port.team_lane() > 0) return;
       w[row] = mine;
       sum += fixed(inverse * v[row] * mine);
     });
-    product.add(port, sum);
+    return sum;
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    product.add(port, in_teams(port, row_lanes, [&](const auto& teams) { return rows_of(teams); }));
   }
 };
 

@@ -43,9 +43,10 @@ struct SpreadColumns {
 struct TransposeValues {
   Rows a;
   Rows to;
+  int row_lanes = 32;
 
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
+  CPUFREE_KERNEL_FN void run_in_teams(const P& port) const {
     each_team_item(port, to.count, to.count, [&](std::int64_t column) {
       for (std::int64_t k = to.ptr[column] + port.team_lane(); k < to.ptr[column + 1];
            k += P::team_lanes()) {
@@ -55,30 +56,38 @@ struct TransposeValues {
       }
     });
   }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    in_teams(port, row_lanes, [&](const auto& teams) { run_in_teams(teams); });
+  }
 };
 
 // Rows, listed by number, in the order of the list; columns by other numbers, and sorted by them.
-// `list`, `number`: null for the ones that there are.
+// `list`, `number`: null for the ones that there are. The rows that are here begin at `first`.
 template <class V>
 struct PlaceRowsAs {
   Rows from;
   std::int64_t count = 0;  // of rows
   const std::int32_t* list = nullptr;
   const std::int32_t* number = nullptr;
+  std::int64_t first = 0;
   const std::int64_t* ptr = nullptr;
   std::int32_t* col = nullptr;
   V* val = nullptr;
+  std::uint32_t* missing = nullptr;  // 1: some column has no number; with `number` alone
+  int row_lanes = 32;
 
   CPUFREE_KERNEL_FN std::int32_t numbered(std::int64_t k) const {
     return number == nullptr ? from.col[k] : number[from.col[k]];
   }
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
+  CPUFREE_KERNEL_FN void run_in_teams(const P& port) const {
     each_team_item(port, count, count, [&](std::int64_t i) {
-      const std::int64_t row = list == nullptr ? i : list[i];
+      const std::int64_t row = list == nullptr ? i : list[i] - first;
       const std::int64_t begin = from.ptr[row], end = from.ptr[row + 1];
       for (std::int64_t k = begin + port.team_lane(); k < end; k += P::team_lanes()) {
         const std::int32_t mine = numbered(k);
+        if (mine < 0) port.join(missing, 1U);
         std::int64_t to = ptr[i];
         for (std::int64_t other = begin; other < end; ++other) to += numbered(other) < mine ? 1 : 0;
         col[to] = mine;
@@ -86,19 +95,59 @@ struct PlaceRowsAs {
       }
     });
   }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    in_teams(port, row_lanes, [&](const auto& teams) { run_in_teams(teams); });
+  }
 };
 struct PlaceRows : PlaceRowsAs<double> {};
 struct PlaceRowsInSingle : PlaceRowsAs<float> {};
 
-// The numbers of places that a list has rows at.
+// The numbers of places that a list has rows at, from `first` on.
 struct InvertList {
   const std::int32_t* list = nullptr;
+  std::int64_t count = 0;
+  std::int32_t* number = nullptr;
+  std::int32_t first = 0;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count,
+              [&](std::int64_t i) { number[list[i]] = first + static_cast<std::int32_t>(i); });
+  }
+};
+// No numbers.
+struct ClearNumbers {
   std::int64_t count = 0;
   std::int32_t* number = nullptr;
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
-    each_item(port, count, [&](std::int64_t i) { number[list[i]] = static_cast<std::int32_t>(i); });
+    each_item(port, count, [&](std::int64_t i) { number[i] = -1; });
+  }
+};
+
+// Values in single precision.
+struct RoundValues {
+  std::int64_t count = 0;
+  const double* from = nullptr;
+  float* to = nullptr;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t k) { to[k] = static_cast<float>(from[k]); });
+  }
+};
+
+// Where rows begin that come behind so many entries of others.
+struct ShiftBegins {
+  std::int64_t count = 0;
+  std::int64_t* begin = nullptr;
+  std::int64_t before = 0;
+
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    each_item(port, count, [&](std::int64_t i) { begin[i] += before; });
   }
 };
 
@@ -176,17 +225,19 @@ struct PlaceScale {
   }
 };
 
-// How long rows of a list are.
+// How long rows of a list are, of those that are here, from `first` on.
 struct LengthsOf {
   const std::int64_t* ptr = nullptr;
   const std::int32_t* list = nullptr;
   std::int64_t count = 0;
   std::int32_t* length = nullptr;
+  std::int64_t first = 0;
 
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     each_item(port, count, [&](std::int64_t i) {
-      length[i] = static_cast<std::int32_t>(ptr[list[i] + 1] - ptr[list[i]]);
+      const std::int64_t row = list[i] - first;
+      length[i] = static_cast<std::int32_t>(ptr[row + 1] - ptr[row]);
     });
   }
 };

@@ -7,16 +7,8 @@
 
 namespace cpufree::multigrid::setup {
 
-// Items for teams: f(item). At most `most` teams take part.
-template <class P, class F>
-CPUFREE_KERNEL_FN void each_team_item(const P& port, std::int64_t most, std::int64_t count, F&& f) {
-  const std::int64_t teams = port.teams() < most ? port.teams() : most;
-  if (port.team() >= teams) return;
-  for (std::int64_t i = port.team(); i < count; i += teams) f(i);
-}
-
-// Places of a table on chip, and columns that are too many for it.
-inline constexpr std::int32_t kTablePlaces = 512;
+// Columns that a table has room for: a quarter of the places is for those of other lanes that have
+// not seen yet that there are too many.
 CPUFREE_FN std::int32_t most_columns(std::int32_t places) { return places - places / 4; }
 // Places of a table for N columns, at most `most`.
 CPUFREE_FN std::int32_t places_for(std::int64_t columns, std::int32_t most) {
@@ -31,15 +23,15 @@ class RowTable {
  public:
   static constexpr std::uint32_t kFree = ~std::uint32_t{0};
 
+  // `used`: counts columns where there may be too many; else null.
   CPUFREE_KERNEL_FN RowTable(const P& port, std::uint32_t* used, std::uint32_t* columns,
                              double* sums, std::int32_t places)
       : port_(port), used_(used), columns_(columns), sums_(sums), places_(places) {
     for (std::int32_t s = port.team_lane(); s < places; s += P::team_lanes()) columns[s] = kFree;
-    if (port.team_lane() == 0) *used = 0;
+    if (used != nullptr && port.team_lane() == 0) *used = 0;
     port.sync_team();
   }
-  // Nothing, once there are too many columns: a quarter of the places is for those of other lanes
-  // that have not seen that yet.
+  // Nothing, once there are too many columns.
   CPUFREE_KERNEL_FN void add(std::int32_t column, double value) const {
     if (overflows()) return;
     const auto mine = static_cast<std::uint32_t>(column);
@@ -50,7 +42,7 @@ class RowTable {
         there = port_.swap_if(&columns_[place], kFree, mine);
         if (there == kFree) {
           sums_[place] = value;
-          port_.add(used_, std::uint32_t{1});
+          if (used_ != nullptr) port_.add(used_, std::uint32_t{1});
           return;
         }
       }
@@ -60,17 +52,22 @@ class RowTable {
       }
     }
   }
-  CPUFREE_KERNEL_FN std::uint32_t size() const { return port_.get(used_); }
   CPUFREE_KERNEL_FN bool overflows() const {
-    return size() > static_cast<std::uint32_t>(most_columns(places_));
+    return used_ != nullptr && port_.get(used_) > static_cast<std::uint32_t>(most_columns(places_));
+  }
+  // How many columns there are.
+  CPUFREE_KERNEL_FN std::int32_t size() const {
+    std::int32_t count = 0;
+    each_place([&](std::int32_t, bool, int, int all) { count += all; });
+    return count;
   }
   // Writes the row, columns increasing.
   CPUFREE_KERNEL_FN void write(std::int32_t* col, double* val) const {
-    for (std::int32_t s = port_.team_lane(); s < places_; s += P::team_lanes()) {
+    const std::int32_t size = gather();
+    for (std::int32_t s = port_.team_lane(); s < size; s += P::team_lanes()) {
       const std::uint32_t mine = columns_[s];
-      if (mine == kFree) continue;
       std::int32_t rank = 0;
-      for (std::int32_t t = 0; t < places_; ++t) rank += columns_[t] < mine ? 1 : 0;
+      for (std::int32_t t = 0; t < size; ++t) rank += columns_[t] < mine ? 1 : 0;
       col[rank] = static_cast<std::int32_t>(mine);
       val[rank] = sums_[s];
     }
@@ -78,6 +75,31 @@ class RowTable {
   }
 
  private:
+  // f(place of this lane, whether it is taken, how many of the lanes before have one that is, and
+  // of all), for the places of all lanes at once, in turns.
+  template <class F>
+  CPUFREE_KERNEL_FN void each_place(F&& f) const {
+    for (std::int32_t first = 0; first < places_; first += P::team_lanes()) {
+      const std::int32_t s = first + port_.team_lane();
+      const bool taken = columns_[s] != kFree;  // there are no fewer places than lanes
+      int all = 0;
+      const int before = port_.count_before_lane(taken, all);
+      f(s, taken, before, all);
+    }
+  }
+  // Moves the columns to the first places; returns how many there are.
+  CPUFREE_KERNEL_FN std::int32_t gather() const {
+    std::int32_t count = 0;
+    each_place([&](std::int32_t s, bool taken, int before, int all) {
+      const std::uint32_t column = columns_[s];
+      const double sum = taken ? sums_[s] : 0.0;
+      port_.sync_team();  // past this, places up to here are free to be written
+      if (taken) columns_[count + before] = column, sums_[count + before] = sum;
+      count += all;
+    });
+    port_.sync_team();
+    return count;
+  }
   const P& port_;
   std::uint32_t* used_;
   std::uint32_t* columns_;
@@ -115,7 +137,7 @@ struct CountProducts {
       bound[row] = mine < columns ? static_cast<std::int32_t>(mine) : columns;
       sum += static_cast<std::uint64_t>(mine);
     });
-    if (sum != 0) port.add(all, sum);
+    port.add_together(all, sum);
   }
 };
 
@@ -134,6 +156,7 @@ struct MultiplyRows {
   const std::int32_t* list = nullptr;   // of rows; null: all
   const std::int32_t* bound = nullptr;  // of the columns of each row, where its length is unknown
   FarTables far;
+  int row_lanes = 32;  // of far tables 32
   // Either the length of each row, and a list of those that need far tables:
   std::int32_t* length = nullptr;
   std::int32_t* long_rows = nullptr;
@@ -147,12 +170,18 @@ struct MultiplyRows {
     std::int64_t begin, end;  // of B's entries; or the column of T
     double factor;
   };
-  static constexpr int kAhead = 4, kParts = 32;
+  static constexpr int kAhead = 4;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // no column
+  // Of a team: places of its table, and entries of A that it looks at together.
+  template <class P>
+  static constexpr std::int32_t kTablePlaces = static_cast<std::int32_t>(P::kTeamBytes / 16);
+  template <class P>
+  static constexpr int kParts = static_cast<int>(P::kTeamBytes / 256);
+  template <class P>
   struct Memory {
-    double sums[kTablePlaces];
-    std::uint32_t columns[kTablePlaces];
-    Part part[kParts];
+    double sums[kTablePlaces<P>];
+    std::uint32_t columns[kTablePlaces<P>];
+    Part part[kParts<P>];
     std::uint32_t used;
   };
 
@@ -209,7 +238,7 @@ struct MultiplyRows {
   // A short row of the prolongator, which needs no table: of the entries with a column the first
   // one has their sum, in the order of the entries.
   template <class P>
-  CPUFREE_KERNEL_FN void make_short(const P& port, std::int64_t row, Memory& memory) const {
+  CPUFREE_KERNEL_FN void make_short(const P& port, std::int64_t row, Memory<P>& memory) const {
     const std::int64_t begin = of.a.ptr[row];
     const int parts = static_cast<int>(of.a.ptr[row + 1] - begin);
     const int lane = port.team_lane(), lanes = P::team_lanes();
@@ -234,7 +263,7 @@ struct MultiplyRows {
   }
   template <class P>
   CPUFREE_KERNEL_FN void write_short(const P& port, std::int64_t row, int parts,
-                                     const Memory& memory) const {
+                                     const Memory<P>& memory) const {
     if (length != nullptr) {
       if (port.team_lane() != 0) return;
       std::int32_t size = 0;
@@ -252,31 +281,39 @@ struct MultiplyRows {
     }
   }
   template <class P>
-  CPUFREE_KERNEL_FN void make(const P& port, std::int64_t row, Memory& memory) const {
-    if (of.aggregate != nullptr && of.a.ptr[row + 1] - of.a.ptr[row] <= kParts)
+  CPUFREE_KERNEL_FN void make(const P& port, std::int64_t row, Memory<P>& memory) const {
+    if (of.aggregate != nullptr && of.a.ptr[row + 1] - of.a.ptr[row] <= kParts<P>)
       return make_short(port, row, memory);
     const bool is_far = far.teams > 0;
     const std::int64_t columns = length == nullptr ? to.ptr[row + 1] - to.ptr[row] : bound[row];
-    if (length == nullptr && !is_far && columns > most_columns(kTablePlaces)) return;
-    const std::int32_t places = is_far ? far.places : places_for(columns, kTablePlaces);
+    const bool fits = is_far || columns <= most_columns(kTablePlaces<P>);
+    if (length == nullptr && !fits) return;
+    const std::int32_t places = is_far ? far.places : places_for(columns, kTablePlaces<P>);
     const std::int64_t place = is_far ? port.team() * far.places : 0;
-    const RowTable<P> table(port, &memory.used, is_far ? far.columns + place : memory.columns,
+    const RowTable<P> table(port, fits ? nullptr : &memory.used,
+                            is_far ? far.columns + place : memory.columns,
                             is_far ? far.sums + place : memory.sums, places);
     accumulate(port, row, memory.part, table);
     if (length == nullptr) return table.write(to_col + to.ptr[row], to.val + to.ptr[row]);
+    const bool overflows = table.overflows();
+    const std::int32_t size = table.size();
     if (port.team_lane() == 0) {
-      length[row] = static_cast<std::int32_t>(table.size());
-      if (table.overflows() && !is_far)
+      length[row] = size;
+      if (overflows)
         long_rows[port.add(long_count, std::uint32_t{1})] = static_cast<std::int32_t>(row);
     }
     port.sync_team();
   }
   template <class P>
-  CPUFREE_KERNEL_FN void run(const P& port) const {
-    static_assert(sizeof(Memory) <= P::kTeamBytes);
-    Memory& memory = *reinterpret_cast<Memory*>(port.team_memory());
+  CPUFREE_KERNEL_FN void run_in_teams(const P& port) const {
+    static_assert(sizeof(Memory<P>) <= P::kTeamBytes);
+    auto& memory = *reinterpret_cast<Memory<P>*>(port.team_memory());
     each_team_item(port, far.teams > 0 ? far.teams : count, count,
                    [&](std::int64_t i) { make(port, list == nullptr ? i : list[i], memory); });
+  }
+  template <class P>
+  CPUFREE_KERNEL_FN void run(const P& port) const {
+    in_teams(port, row_lanes, [&](const auto& teams) { run_in_teams(teams); });
   }
 };
 

@@ -13,6 +13,15 @@
 namespace cpufree::multigrid::setup {
 
 using layout::each_item;
+using layout::each_team_item;
+
+// Lanes that share a row where rows are short; else there are 32.
+inline constexpr int kFewLanes = 8;
+// f(port), of teams of so many lanes.
+template <class P, class F>
+CPUFREE_KERNEL_FN auto in_teams(const P& port, int lanes, F&& f) {
+  return lanes == kFewLanes ? f(port.template in_teams<kFewLanes>()) : f(port);
+}
 
 // A matrix in the memory of a GPU, columns increasing within rows.
 struct Rows {

@@ -205,22 +205,36 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
     return refuse(found.flaw), true;
   }
+  const bool levels = place_.spec.factors.multigrid(), alone = sent.rows.size() == 1;
+  const multigrid::Options options = multigrid_options(place_.spec.factors, kGathered);
   std::optional<HierarchyOnGpu> hierarchy;
-  if (place_.spec.factors.multigrid()) {
+  GatheredRows<T> all;
+  if (levels && alone) {
     const GpuRows<T>& rows = sent.rows.front();
     hierarchy = make_hierarchy_on_gpu<T>(
         rows.device(), {rows.rows, rows.nnz, rows.ptr.data(), rows.col.data(), rows.val.data()}, {},
-        {}, multigrid_options(place_.spec.factors, kGathered), &timer_);
-    if (!hierarchy) return cuts_.clear(), false;
+        {}, options, &timer_);
+  } else if (levels) {
+    all = gather_rows(sent.rows);
   }
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
+  if (levels && !alone) {
+    hierarchy = make_hierarchy_on_gpu(all, rows.layouts, place_.own.all, options, &timer_);
+    all = {};
+  }
+  if (levels && !hierarchy) return cuts_.clear(), false;
   pattern_ = rows.found.pattern;
   layout_ = lay_out_by_gpus(place_, rows);
   if (hierarchy) {
     timer_.lap("layout");
+    const int threads = layout_.facts.threads;
     multigrid_ =
-        std::make_unique<GpuMultigrid<T>>(place_, *std::move(hierarchy), rows.layouts.rows(0),
-                                          layout_.pes.front(), layout_.facts.threads);
+        layout_.pes.size() > 1
+            ? std::make_unique<GpuMultigrid<T>>(place_, *hierarchy, rows.layouts, layout_.plan,
+                                                layout_.pes, threads)
+            : std::make_unique<GpuMultigrid<T>>(place_, *std::move(hierarchy), rows.layouts.rows(0),
+                                                layout_.pes.front(), threads);
+    hierarchy.reset();
     report_multigrid();
   }
   begin_solves([&](const auto& layouts, auto& pes) {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,8 @@ ModesLike: TypeAlias = str | os.PathLike[str] | npt.ArrayLike | None
 MOST = 6
 """Vectors: the rigid body modes of a body in three dimensions."""
 _DEPENDENT = 1e-10  # what is left of a vector that the ones before it span, relative
+_LOOKED_AT = 4096
+"""Places of a matrix where nodes are looked for before all rows are looked at."""
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -198,19 +201,37 @@ def _unknowns_of_a_node(A: CsrMatrix, unknowns: str) -> int:
     n = A.shape[0]
     if unknowns == "by component":
         return _components(A)
-    vertex = np.asarray(compress_graph(A).vertex)
-    for each in (3, 2):
-        if n % each == 0 and n > each:
-            alike = (vertex.reshape(-1, each) == vertex[::each, None]).all(axis=1)
-            size = np.bincount(vertex)
-            if 2 * np.count_nonzero(alike & (size[vertex[::each]] == each)) > n // each:
-                return each
+    possible = [e for e in (3, 2) if n % e == 0 and n > e and _may_be_nodes(A, e)]
+    vertex = np.asarray(compress_graph(A).vertex) if possible else np.empty(0, np.int64)
+    for each in possible:
+        alike = (vertex.reshape(-1, each) == vertex[::each, None]).all(axis=1)
+        size = np.bincount(vertex)
+        if 2 * np.count_nonzero(alike & (size[vertex[::each]] == each)) > n // each:
+            return each
     if unknowns == "by node":
         raise VectorError(
             "unknowns is 'by node', but rows of A do not come in twos or threes with the same "
             "columns: give near_nullspace"
         )
     return 1
+
+
+def _may_be_nodes(A: CsrMatrix, each: int) -> bool:
+    """Return whether rows in succession look alike in a quarter of some places of A, or more.
+
+    That more than half of them are is asked of all rows afterwards, which takes as long as a GPU
+    takes to set the matrix up.
+    """
+    groups = A.shape[0] // each
+    rows = each * np.arange(0, groups, max(1, groups // _LOOKED_AT))
+    begins = [A.indptr[rows + k].astype(np.intp) for k in range(each + 1)]
+    alike = np.ones(len(rows), bool)
+    for begin, end in pairwise(begins):
+        alike &= (end - begin == begins[1] - begins[0]) & (end > begin)
+    which = np.flatnonzero(alike)
+    first = [A.indices[begin[which]] for begin in begins[:-1]]
+    same = np.logical_and.reduce([column == first[0] for column in first])
+    return bool(4 * np.count_nonzero(same) >= len(rows))
 
 
 def _components(A: CsrMatrix) -> int:

@@ -79,6 +79,8 @@ void stop_device(int device, std::size_t after);
 void break_device(int device, std::size_t after);
 // Kernels, copies and collectives that ran since `configure`.
 std::size_t executed();
+// The most bytes of devices' memory that were taken at once since `configure`.
+std::size_t most_taken();
 // Devices on which this process has had a context since `configure`.
 std::set<int> contexts();
 

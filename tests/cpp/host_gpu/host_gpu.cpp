@@ -186,6 +186,8 @@ gpuError_t gpuMalloc(void** p, std::size_t bytes) {
   if (const gpuError_t status = allocate(p, bytes); status != gpuSuccess) return status;
   const Guard guard(machine().mutex);
   machine().memory[*p] = {current_device, bytes};
+  machine().taken += bytes;
+  machine().most_taken = std::max(machine().most_taken, machine().taken);
   return gpuSuccess;
 }
 gpuError_t gpuFree(void* p) {
@@ -193,6 +195,7 @@ gpuError_t gpuFree(void* p) {
   finish_all();
   if (const auto known = machine().memory.find(p); known != machine().memory.end()) {
     check_behind(p, known->second.bytes);
+    machine().taken -= known->second.bytes;
     machine().memory.erase(known);
   }
   std::free(p);

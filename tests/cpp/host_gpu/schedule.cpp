@@ -107,6 +107,7 @@ void configure(const Settings& settings) {
   machine().random.seed(settings.seed);
   machine().executed = 0;
   machine().contexts.clear();
+  machine().most_taken = machine().taken;
   machine().stopped = machine().broken = -1;
   machine().launches_seldom = std::size_t{1} << draw(6);
   current_device = 0;
@@ -122,6 +123,11 @@ void break_device(int device, std::size_t after) {
   const Guard guard(machine().mutex);
   machine().broken = device;
   machine().breaks_at = machine().executed + after;
+}
+
+std::size_t most_taken() {
+  const Guard guard(machine().mutex);
+  return machine().most_taken;
 }
 
 std::size_t executed() {

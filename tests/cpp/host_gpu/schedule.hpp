@@ -52,6 +52,7 @@ struct Machine {
   std::mt19937 random{1};
   std::vector<Stream*> streams;
   std::map<const void*, Memory> memory;
+  std::size_t taken = 0, most_taken = 0;  // bytes of it
   std::set<int> contexts;  // devices
   std::size_t executed = 0;
   std::size_t launches_seldom = 1;

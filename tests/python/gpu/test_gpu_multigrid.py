@@ -108,7 +108,14 @@ def test_gpus_make_the_levels_of_the_host(system: Any, kind: Any, pes: int) -> N
     A = system.astype(kind)
     b = rhs(A).astype(kind)
     by_host, by_gpu = (levels_system(A, layout, pes) for layout in (0, 1))
-    assert by_host.plan()["levels"] == by_gpu.plan()["levels"]  # sizes, nonzeros, bytes
+    host, gpu = ([dict(level) for level in made.plan()["levels"]] for made in (by_host, by_gpu))
+    # Sizes, nonzeros, bytes; GPUs of several PEs sort the rows of levels in other windows.
+    apart = 0.0 if pes == 1 else 0.05
+    assert all(
+        abs(one.pop("bytes") - other.pop("bytes")) <= apart * size
+        for one, other, size in zip(host, gpu, [level["bytes"] for level in host], strict=True)
+    )
+    assert host == gpu
     one, other = (
         solve_system(made, b, "cg", "amg", rtol=1e-30, maxiter=3)["x"] for made in (by_host, by_gpu)
     )

@@ -20,6 +20,9 @@ inline unsigned layout_blocks(std::int64_t items) {
       std::clamp<std::int64_t>((items + layout::kThreads - 1) / layout::kThreads, 1, kMost));
 }
 
+// Lanes of a team on a GPU: items of a kernel that has a team for each of its own.
+inline constexpr std::int64_t kTeamItems = 32;
+
 // Of so many items, the threads that are to share them where each thread adds what it has found to
 // numbers of all: a number takes one addition at a time, so that two million of them take longer
 // than the rows that they are of. As many as run at once.

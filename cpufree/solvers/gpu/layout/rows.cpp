@@ -51,17 +51,21 @@ template <class T>
 gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers,
                                             std::int64_t count) {
   const OnDevice here(stream.device());
-  const std::int64_t chunks = (count + layout::kScan - 1) / layout::kScan;
-  auto sums = DeviceArray<std::int64_t>::uninitialised(stream.device(), at(chunks));
-  launch_layout(layout::SumNumbers<T>{numbers, count, sums.data()}, chunks, stream);
-  auto before = fetch(stream, sums.data(), at(chunks));
-  std::exclusive_scan(before.begin(), before.end(), before.begin(), std::int64_t{0});
-  sums.upload(stream, before.data(), before.size());
+  const auto chunks = DeviceArray<std::int64_t>::uninitialised(stream.device(), scan_sums(count));
   auto to = DeviceArray<std::int64_t>::uninitialised(stream.device(), at(count) + 1);
-  if (count == 0) to.clear(stream);
-  launch_layout(layout::ScanNumbers<T>{numbers, count, sums.data(), to.data()}, chunks, stream);
+  scan_numbers<T>(stream, numbers, count, chunks.data(), to.data());
   stream.wait();
   return to;
+}
+
+template <class T>
+void scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers, std::int64_t count,
+                  std::int64_t* sums, std::int64_t* to) {
+  if (count == 0) return gpu::clear(to, sizeof(*to), stream);
+  const auto chunks = static_cast<std::int64_t>(scan_sums(count));
+  launch_layout(layout::SumNumbers<T>{numbers, count, sums}, chunks * kTeamItems, stream);
+  launch_layout(layout::ScanSums<T>{chunks, sums, to + count}, kTeamItems, stream);
+  launch_layout(layout::ScanNumbers<T>{numbers, count, sums, to}, chunks * kTeamItems, stream);
 }
 
 template <class T>
@@ -186,6 +190,8 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
   template std::int64_t begin_of(const GivenCsr<T>&, std::int64_t);                                \
   template gpu::DeviceArray<std::int64_t> scan_numbers<T>(const gpu::Stream&, const std::int32_t*, \
                                                           std::int64_t);                           \
+  template void scan_numbers<T>(const gpu::Stream&, const std::int32_t*, std::int64_t,             \
+                                std::int64_t*, std::int64_t*);                                     \
   template std::vector<GpuRows<T>> send_rows(const GivenCsr<T>&, std::span<const std::int64_t>,    \
                                              const std::vector<int>&);                             \
   template FoundInRows check_rows(std::vector<GpuRows<T>>&, bool);

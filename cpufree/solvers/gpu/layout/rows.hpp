@@ -55,6 +55,13 @@ std::vector<U> fetch(const gpu::Stream& stream, const U* from, std::size_t count
 template <class T>
 gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers,
                                             std::int64_t count);
+// The same, queued, by so many `sums`.
+template <class T>
+void scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers, std::int64_t count,
+                  std::int64_t* sums, std::int64_t* to);
+inline std::size_t scan_sums(std::int64_t count) {
+  return static_cast<std::size_t>((count + layout::kScan - 1) / layout::kScan);
+}
 
 // How many entries come before a row, wherever the matrix is.
 template <class T>

@@ -48,8 +48,15 @@ template <class T>
 double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int device) {
   const bool sent = matrix.device != device;
   constexpr double kSlicesAndMoved = 2.5;  // rows are sorted by length
-  constexpr double kLevels = 5.0;          // products on the way to them included
-  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0);
+  constexpr double kLevels = 1.5;          // of several PEs, as each has them
+  const bool levels = spec.factors.multigrid() && spec.pes > 1;
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (levels ? kLevels : 0.0);
+}
+// The same of all entries, for the device that makes the levels.
+double copies_for_levels(const SystemSpec& spec) {
+  constexpr double kLevels = 5.0;  // products on the way to them included
+  constexpr double kGathered = 1.0;
+  return !spec.factors.multigrid() ? 0.0 : spec.pes > 1 ? kLevels + kGathered : kLevels;
 }
 
 // What a device needs for `copies` of N nonzeros, and for vectors; and what it has, in bytes.
@@ -199,8 +206,7 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                    !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
   const bool wanted =
       spec.layout > 0 || (spec.layout < 0 && matrix.nnz() >= kLeastGpuLayoutNonzeros);
-  // Where GPUs make levels of several PEs, the host lays these out.
-  const bool with_levels = spec.pes == 1 && gpu_makes_hierarchy(place, matrix.nnz());
+  const bool with_levels = gpu_makes_hierarchy(place, matrix.nnz());
   if (!can || !(spec.factors.multigrid() ? with_levels : wanted)) return {};
   return cuts_of(matrix.row_ptr, part, spec.pes);
 }
@@ -212,9 +218,11 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const int device = place.devices[k];
     const std::int64_t nonzeros = begin_of(matrix, cuts[k + 1]) - begin_of(matrix, cuts[k]);
     const auto sharing = std::ranges::count(place.devices, device);
-    if (room_for(sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
-                 copies_of_entries(place.spec, matrix, device)) >= free_on(device))
-      return false;
+    double need = room_for(sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
+                           copies_of_entries(place.spec, matrix, device));
+    if (device == place.devices.front())
+      need += room_for(0, begin_of(matrix, cuts.back()), sizeof(T), copies_for_levels(place.spec));
+    if (need >= free_on(device)) return false;
   }
   return true;
 }
