@@ -33,7 +33,7 @@ ROOTS = (
     "cpufree/programs/solo_port.hpp",
     "cpufree/programs/stream_runtime.hpp",
     "cpufree/programs/tile_runtime.hpp",
-    "cpufree/solvers/kernel.hpp",
+    "cpufree/solvers/parts.hpp",
     "cpufree/solvers/study.hpp",
     "cpufree/stencils/jacobi.hpp",
     "cpufree/stencils/registers_3d.hpp",
