@@ -2,8 +2,10 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,11 +78,41 @@ nb::dict dict_of(const std::vector<SolvedOne>& solved) {
   return d;
 }
 
+// The arrays of systems of one pattern: values (k, nnz), vectors (k, n).
 template <class T>
-nb::dict solve_lists(const nb::list& lists, const SolveSpec& spec, int gpu, bool check,
-                     double tolerance, const Progress& progress) {
-  const ManyArrays<T> arrays(lists);
-  const auto systems = arrays.systems();
+std::vector<OneOfMany<T>> stacked(const nb::list& arrays) {
+  using Given = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  using Written = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  const auto indptr = nb::cast<Vector<std::int64_t>>(arrays[0]);
+  const auto indices = nb::cast<Rows>(arrays[1]);
+  const auto data = nb::cast<Given>(arrays[2]), b = nb::cast<Given>(arrays[3]);
+  const auto x0 = nb::cast<std::optional<Given>>(arrays[4]);
+  const auto out = nb::cast<Written>(arrays[5]);
+  require(indptr.size() >= 1, "indptr must not be empty");
+  const std::size_t n = indptr.size() - 1, count = data.shape(0);
+  for (const auto* shape : {b.shape_ptr(), out.shape_ptr(), x0 ? x0->shape_ptr() : b.shape_ptr()})
+    require(at(shape[0]) == count && at(shape[1]) == n, "vectors must have shape (k, n)");
+  require(data.shape(1) == indices.size() && span_of(indptr).back() == std::ssize(span_of(indices)),
+          "indptr, indices and data do not belong together");
+  std::vector<OneOfMany<T>> all(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto row = [&](const Given& given) {
+      return std::span(given.data() + k * given.shape(1), given.shape(1));
+    };
+    all[k] = {{static_cast<std::int32_t>(n), span_of(indptr), span_of(indices), row(data)},
+              row(b),
+              x0 ? row(*x0) : std::span<const T>(),
+              {out.data() + k * n, n}};
+  }
+  return all;
+}
+
+template <class T>
+nb::dict solve_all(const nb::list& arrays, bool stack, const SolveSpec& spec, int gpu, bool check,
+                   double tolerance, const Progress& progress) {
+  std::optional<ManyArrays<T>> lists;
+  if (!stack) lists.emplace(arrays);
+  const auto systems = stack ? stacked<T>(arrays) : lists->systems();
   std::vector<SolvedOne> solved(systems.size());
   {
     const nb::gil_scoped_release release;
@@ -95,18 +127,20 @@ nb::dict solve_lists(const nb::list& lists, const SolveSpec& spec, int gpu, bool
 
 }  // namespace
 
+// `arrays`: indptr, indices, data, b, x0 and out of all systems: of one pattern (`stack`), or lists
+// of those of each.
 void bind_many(nb::module_& m) {
   m.def(
       "solve_many",
-      [](const nb::list& lists, bool singles, const nb::dict& options, int gpu, bool check,
-         double tolerance, const nb::object& progress) {
+      [](const nb::list& arrays, bool stack, bool singles, const nb::dict& options, int gpu,
+         bool check, double tolerance, const nb::object& progress) {
         const SolveSpec spec = spec_of_solve(options);
         const Progress tell = progress_of(progress);
-        return singles ? solve_lists<float>(lists, spec, gpu, check, tolerance, tell)
-                       : solve_lists<double>(lists, spec, gpu, check, tolerance, tell);
+        const auto solve = singles ? solve_all<float> : solve_all<double>;
+        return solve(arrays, stack, spec, gpu, check, tolerance, tell);
       },
-      nb::arg("lists"), nb::arg("singles"), nb::arg("options"), nb::arg("gpu"), nb::arg("check"),
-      nb::arg("tolerance"), nb::arg("progress").none());
+      nb::arg("arrays"), nb::arg("stack"), nb::arg("singles"), nb::arg("options"), nb::arg("gpu"),
+      nb::arg("check"), nb::arg("tolerance"), nb::arg("progress").none());
 }
 
 }  // namespace cpufree

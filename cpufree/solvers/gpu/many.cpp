@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/formats/csr_rows.hpp"
 #include "cpufree/gpu/memory.hpp"
@@ -26,6 +27,7 @@ constexpr std::size_t kFastBytes = 96 << 10;  // on chip, so that two blocks sha
 constexpr std::int64_t kHistory = 2;          // entries, which nobody asks for
 
 // The memory of a turn, the same on the host and on the GPU: what is filled here is copied there.
+// What is reserved after `make` is on the GPU alone.
 class Arena {
  public:
   template <class V>
@@ -34,14 +36,8 @@ class Arena {
     bytes_ += (count * sizeof(V) + kAlign - 1) / kAlign * kAlign;
     return begin;
   }
-  template <class V>
-  std::size_t put(std::span<const V> values) {
-    const std::size_t begin = reserve<V>(values.size());
-    fill();
-    std::ranges::copy(values, host<V>(begin));
-    return begin;
-  }
-  void fill() { host_.resize(bytes_); }
+  // Memory on the host for all that has been reserved.
+  void make() { host_.resize(bytes_); }
   std::size_t bytes() const { return bytes_; }
   template <class V>
   V* host(std::size_t begin) {
@@ -62,7 +58,8 @@ V* there(std::byte* device, std::size_t begin) {
 
 // Where the arrays of a system begin.
 struct Place {
-  std::size_t number = 0;  // of the system
+  std::size_t number = 0;    // of the system
+  bool own_pattern = false;  // that of the system before it otherwise
   std::size_t row_ptr = 0, col = 0, val = 0, b = 0, x = 0, diagonal = 0;
   std::size_t share = 0, flags = 0, slots = 0, outcome = 0, history = 0;
   double scale = 1.0;
@@ -86,16 +83,17 @@ class Turn {
     const OneOfMany<T>& one = systems_[number];
     const auto n = at(one.matrix.n);
     Place place;
-    if (!places_.empty() && same_pattern(systems_[places_.back().number].matrix, one.matrix)) {
-      place.row_ptr = places_.back().row_ptr, place.col = places_.back().col;
+    place.own_pattern =
+        places_.empty() || !same_pattern(systems_[places_.back().number].matrix, one.matrix);
+    if (place.own_pattern) {
+      place.row_ptr = arena_.template reserve<std::uint32_t>(n + 1);
+      place.col = arena_.template reserve<std::int32_t>(one.matrix.col.size());
     } else {
-      const std::vector<std::uint32_t> ptr(one.matrix.row_ptr.begin(), one.matrix.row_ptr.end());
-      place.row_ptr = arena_.put(std::span<const std::uint32_t>(ptr));
-      place.col = arena_.put(one.matrix.col);
+      place.row_ptr = places_.back().row_ptr, place.col = places_.back().col;
     }
     place.number = number;
-    place.val = arena_.put(one.matrix.val);
-    place.b = arena_.put(one.b);
+    place.val = arena_.template reserve<T>(one.matrix.val.size());
+    place.b = arena_.template reserve<T>(n);
     place.x = arena_.template reserve<T>(n);
     place.diagonal = arena_.template reserve<T>(n);
     place.share = arena_.template reserve<BlockShare<Matrix>>(1);
@@ -103,8 +101,6 @@ class Turn {
     place.slots = arena_.template reserve<Packet>(at(reduce_slot_count(1, 1)));
     place.outcome = arena_.template reserve<Outcome>(1);
     place.history = arena_.template reserve<double>(at(kHistory));
-    arena_.fill();
-    fill(one, place);
     most_rows_ = std::max(most_rows_, one.matrix.n);
     places_.push_back(place);
   }
@@ -121,12 +117,16 @@ class Turn {
         static_cast<int>(places_.size()),
         gpu::resident_blocks(kernel.function, kernel.threads, device_, kernel.dynamic_bytes));
     require(kernel.blocks > 0, "a block of so many small systems has no room on this GPU");
-    const std::size_t work = arena_.template reserve<T>(at(kernel.blocks) * work_of_block());
     const std::size_t args = arena_.template reserve<SolveArgs<Matrix>>(places_.size());
+    arena_.make();
+    const std::size_t work = arena_.template reserve<T>(at(kernel.blocks) * work_of_block());
     const auto memory = gpu::DeviceArray<std::byte>::uninitialised(device_, arena_.bytes());
-    write_arguments(memory.data(), work, args, kernel.blocks, kept);
+    for_all([&](std::size_t k) {
+      fill(places_[k]);
+      write_arguments(k, memory.data(), work, args, kernel.blocks, kept);
+    });
     GpuRunner runner({device_}, kernel.blocks);
-    memory.upload(runner.stream(0), arena_.memory().data(), arena_.bytes());
+    memory.upload(runner.stream(0), arena_.memory().data(), work);
     runner.synchronize();
     gpu_p2p::Shared shared;
     shared.heaps[0] = memory.data();
@@ -135,13 +135,30 @@ class Turn {
                                static_cast<std::int32_t>(places_.size())};
     runner.run(kernel, {shared}, {&all}, spec_.limits(), progress);
     memory.download(runner.stream(0), arena_.memory().data(), work);
-    take_answers(solved);
+    for_all([&](std::size_t k) { take_answer(places_[k], solved[places_[k].number]); });
   }
 
  private:
-  // The values that solves read besides those that they are given.
-  void fill(const OneOfMany<T>& one, Place& place) {
+  // f(k) for all systems, by all cores.
+  template <class F>
+  void for_all(F&& f) {
+    constexpr std::size_t kTogether = 64;
+    in_parallel(static_cast<int>((places_.size() + kTogether - 1) / kTogether), [&](int chunk) {
+      const std::size_t begin = at(chunk) * kTogether;
+      for (std::size_t k = begin; k < std::min(begin + kTogether, places_.size()); ++k) f(k);
+    });
+  }
+
+  // What a solve is given.
+  void fill(Place& place) {
+    const OneOfMany<T>& one = systems_[place.number];
     const auto n = at(one.matrix.n);
+    if (place.own_pattern) {
+      std::ranges::copy(one.matrix.row_ptr, arena_.template host<std::uint32_t>(place.row_ptr));
+      std::ranges::copy(one.matrix.col, arena_.template host<std::int32_t>(place.col));
+    }
+    std::ranges::copy(one.matrix.val, arena_.template host<T>(place.val));
+    std::ranges::copy(one.b, arena_.template host<T>(place.b));
     T* const b = arena_.template host<T>(place.b);
     T* const x = arena_.template host<T>(place.x);
     double largest = 0.0, bound = 0.0;
@@ -178,60 +195,54 @@ class Turn {
   std::size_t work_of_block() const { return (3 + kPrivateVectors) * padded(); }
   std::size_t padded() const { return at((most_rows_ + 3) / 4 * 4); }
 
-  void write_arguments(std::byte* device, std::size_t work, std::size_t args, int blocks,
-                       const Residency& kept) {
-    arena_.fill();
+  void write_arguments(std::size_t k, std::byte* device, std::size_t work, std::size_t args,
+                       int blocks, const Residency& kept) {
     const PrivateIndex index = private_index();
-    for (std::size_t k = 0; k < places_.size(); ++k) {
-      const Place& place = places_[k];
-      const CsrView<T>& matrix = systems_[place.number].matrix;
-      Flag* const flags = there<Flag>(device, place.flags);
-      T* const mine = there<T>(device, work) + (k % at(blocks)) * work_of_block();
-      BlockShare<Matrix> share;
-      share.matrix = {there<const std::uint32_t>(device, place.row_ptr),
-                      there<const std::int32_t>(device, place.col),
-                      there<const T>(device, place.val)};
-      share.interior = {0, matrix.n, 0};
-      share.boundary = {matrix.n, matrix.n, matrix.nnz()};
-      share.board.flags = flags;
-      *arena_.template host<BlockShare<Matrix>>(place.share) = share;
-      SolveArgs<Matrix> a;
-      a.params = place.params;
-      a.atol[0] = spec_.atol * place.scale;
-      place_private(a.vectors, spec_, [&](std::size_t v) {
-        if (v == index.b) return there<T>(device, place.b);
-        if (v == index.x) return there<T>(device, place.x);
-        if (v == index.inverse_diagonal) return there<T>(device, place.diagonal);
-        return mine + (3 + v) * padded();
-      });
-      a.vectors.p = mine;
-      for (std::size_t v = 0; v < 2; ++v) a.vectors.scratch[v] = mine + (1 + v) * padded();
-      a.residency = kept;
-      a.shares = there<const BlockShare<Matrix>>(device, place.share);
-      a.rows = matrix.n;
-      a.inverse_diagonal = there<const T>(device, place.diagonal);
-      a.slots = there<Packet>(device, place.slots);
-      a.outcome = there<Outcome>(device, place.outcome);
-      a.history = there<double>(device, place.history);
-      arena_.template host<SolveArgs<Matrix>>(args)[k] = a;
-    }
+    const Place& place = places_[k];
+    const CsrView<T>& matrix = systems_[place.number].matrix;
+    T* const mine = there<T>(device, work) + (k % at(blocks)) * work_of_block();
+    BlockShare<Matrix> share;
+    share.matrix = {there<const std::uint32_t>(device, place.row_ptr),
+                    there<const std::int32_t>(device, place.col),
+                    there<const T>(device, place.val)};
+    share.interior = {0, matrix.n, 0};
+    share.boundary = {matrix.n, matrix.n, matrix.nnz()};
+    share.board.flags = there<Flag>(device, place.flags);
+    *arena_.template host<BlockShare<Matrix>>(place.share) = share;
+    SolveArgs<Matrix> a;
+    a.params = place.params;
+    a.atol[0] = spec_.atol * place.scale;
+    place_private(a.vectors, spec_, [&](std::size_t v) {
+      if (v == index.b) return there<T>(device, place.b);
+      if (v == index.x) return there<T>(device, place.x);
+      if (v == index.inverse_diagonal) return there<T>(device, place.diagonal);
+      return mine + (3 + v) * padded();
+    });
+    a.vectors.p = mine;
+    for (std::size_t v = 0; v < 2; ++v) a.vectors.scratch[v] = mine + (1 + v) * padded();
+    a.residency = kept;
+    a.shares = there<const BlockShare<Matrix>>(device, place.share);
+    a.rows = matrix.n;
+    a.inverse_diagonal = there<const T>(device, place.diagonal);
+    a.slots = there<Packet>(device, place.slots);
+    a.outcome = there<Outcome>(device, place.outcome);
+    a.history = there<double>(device, place.history);
+    arena_.template host<SolveArgs<Matrix>>(args)[k] = a;
   }
 
-  void take_answers(std::vector<SolvedOne>& solved) {
-    for (const Place& place : places_) {
-      const OneOfMany<T>& one = systems_[place.number];
-      const T* const x = arena_.template host<T>(place.x);
-      bool finite = true;
-      for (std::size_t i = 0; i < one.x.size(); ++i) {
-        one.x[i] = static_cast<T>(static_cast<double>(x[i]) / place.scale);
-        finite = finite && std::isfinite(one.x[i]);
-      }
-      SolveResult result;
-      result.outcome = *arena_.template host<Outcome>(place.outcome);
-      result.outcome.history_count = 0;
-      unscale(result, place.scale, place.scale != 1.0 && !finite);
-      solved[place.number].outcome = result.outcome;
+  void take_answer(const Place& place, SolvedOne& solved) {
+    const OneOfMany<T>& one = systems_[place.number];
+    const T* const x = arena_.template host<T>(place.x);
+    bool finite = true;
+    for (std::size_t i = 0; i < one.x.size(); ++i) {
+      one.x[i] = static_cast<T>(static_cast<double>(x[i]) / place.scale);
+      finite = finite && std::isfinite(one.x[i]);
     }
+    SolveResult result;
+    result.outcome = *arena_.template host<Outcome>(place.outcome);
+    result.outcome.history_count = 0;
+    unscale(result, place.scale, place.scale != 1.0 && !finite);
+    solved.outcome = result.outcome;
   }
 
   const std::vector<OneOfMany<T>>& systems_;
