@@ -3,8 +3,7 @@
 Needs NVRTC, no GPU. Seconds are the processor's, to which other work on the machine adds little.
 Texts are those of solvers/gpu/compiled/kernel_source.cpp, headers those of the source tree. "what
 occurs": single columns, values as they are; "several GPUs": the same with ghosts as packets. "any":
-the kernel for matrices of all kinds, as it comes with a wheel; no solve waits for it. "in parts":
-all parts one after another, and the longest of them, for which a solve waits that has the cores.
+the kernel for matrices of all kinds, as it comes with a wheel; no solve waits for it.
 """
 
 import sys
@@ -53,21 +52,10 @@ def text_of(method: str, preconditioner: str, form: str) -> str:
     """Return the text of a kernel in double precision."""
     port, slices, columns = FORMS[form]
     product = "warp_columns" if columns > 1 else "warp_slices"
-    parts = f"""namespace cpufree {{
-using Ctx = Context<gpu_p2p::{port}, WarpSlices<double>, {slices}, 1>;
-using M = {PRECONDITIONERS[preconditioner]}<double>;
-CPUFREE_PARTS_OF_ALL
-CPUFREE_PARTS_OF_{METHODS[method]}
-CPUFREE_PARTS_OF_{PRECONDITIONERS[preconditioner]}
-}}"""
     return f"""#include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/formats/{product}.hpp"
-#include "cpufree/solvers/parts.hpp"
+#include "cpufree/solvers/kernel.hpp"
 #include "cpufree/multigrid/cycle.hpp"
-#ifdef CPUFREE_PART
-{parts if columns == 1 else ""}
-#endif
-#if CPUFREE_PART == 0
 using namespace cpufree;
 extern "C" __global__ void __launch_bounds__(512, 1)
 run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,
@@ -77,21 +65,7 @@ run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,
   solve_kernel<{METHODS[method]}, {PRECONDITIONERS[preconditioner]}<double>, {slices}>(
       port, args);
 }}
-#endif
 """
-
-
-def parts_of(method: str, preconditioner: str, form: str) -> int:
-    """Return how many parts a kernel has."""
-    if FORMS[form][2] > 1:
-        return 1
-    by_pc = {"amg": 6, "chebyshev": 5, "fsai": 4}
-    return max(5 if method == "pipecg" else 3, by_pc.get(preconditioner, 0))
-
-
-def options_of(part: int) -> tuple[str, ...]:
-    """Return what a part is compiled with besides (gpu/cuda/gpu_compiler.hpp)."""
-    return ("-rdc=true", "-maxrregcount=128", f"-DCPUFREE_PART={part}", f"-DCPUFREE_PART_{part}=")
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -99,20 +73,12 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         raise CpufreeError("NVRTC was not found: pip install 'nvidia-cuda-nvrtc>=13,<14'")
     case.facts["compiler"] = Path(nvrtc.find()).name
 
-    text = text_of(*case.kernel)
-
-    def compiled(*more: str) -> dict[str, Any]:
+    def compiled() -> dict[str, Any]:
         begin = time.process_time()
-        code = nvrtc.compile_text(text, case.architecture, (*nvrtc.OPTIONS[:3], *more))
+        code = nvrtc.compile_text(text_of(*case.kernel), case.architecture, nvrtc.OPTIONS[:3])
         return {"seconds": time.process_time() - begin, "bytes": len(code)}
 
-    def in_parts() -> dict[str, Any]:
-        made = [compiled(*options_of(part)) for part in range(parts_of(*case.kernel))]
-        seconds = [one["seconds"] for one in made]
-        total = sum(one["bytes"] for one in made)
-        return {"seconds": sum(seconds), "longest": max(seconds), "bytes": total}
-
-    yield {"NVRTC": compiled, "in parts": in_parts}
+    yield {"NVRTC": compiled}
 
 
 BENCH = Bench(
@@ -120,7 +86,7 @@ BENCH = Bench(
     set_up=set_up,
     axes={"kernel": {", ".join(one): one for one in KERNELS}, "architecture": ("sm_90",)},
     unit="s",
-    shown=("longest", "bytes"),
+    shown=("bytes",),
     cold=True,
     repeats=2,
 )

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/device/study.hpp"
@@ -39,24 +38,6 @@ inline std::string call_of(Study study) {
 
 inline std::string include_line(const std::string& header) {
   return "#include \"cpufree/" + header + "\"\n";
-}
-
-// Of how many parts a kernel is made (solvers/parts.hpp), and how many threads a block of it has at
-// most, as the first line of its text says.
-struct KernelParts {
-  int count = 1, threads = 0;
-};
-inline constexpr std::string_view kPartsLine = "// parts, threads: ";
-inline std::string line_of(const KernelParts& parts) {
-  return std::string(kPartsLine) + std::to_string(parts.count) + " " +
-         std::to_string(parts.threads) + "\n";
-}
-inline KernelParts parts_of(const std::string& source) {
-  if (!source.starts_with(kPartsLine)) return {};
-  std::size_t end = 0;
-  const std::string numbers = source.substr(kPartsLine.size(), 16);
-  const int count = std::stoi(numbers, &end);
-  return {count, std::stoi(numbers.substr(end))};
 }
 
 // A kernel for GPUs, of `threads` threads at most that calls `body` with `port`, a class of

@@ -52,9 +52,6 @@ class Compiler {
                         ".0 or newer is needed; " + gpuCompilerAdvice);
   }
 
-  const std::string& path() const { return path_; }
-  // Major and minor.
-  std::pair<int, int> release() const { return {major_, minor_}; }
   // "13.0"
   std::string version() const { return std::to_string(major_) + "." + std::to_string(minor_); }
   // With version and path, for messages.
@@ -66,14 +63,6 @@ class Compiler {
   // functions where they do not say what they are; device_std.hpp has move and forward.
   static std::vector<std::string> options() {
     return {"-std=c++20", "-default-device", "-builtin-move-forward=false"};
-  }
-
-  // What a part of a kernel of so many threads is compiled with besides (solvers/parts.hpp): any
-  // function may be called by the kernel, whose threads share 65 536 registers.
-  static std::vector<std::string> options_of_part(int part, int threads) {
-    const std::string number = std::to_string(part);
-    return {"-rdc=true", "-maxrregcount=" + std::to_string(65536 / threads),
-            "-DCPUFREE_PART=" + number, "-DCPUFREE_PART_" + number + "="};
   }
 
   // Machine code of `source`, by `options` and the architecture. Headers are found by name among

@@ -9,7 +9,6 @@
 #include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/formats/slice_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
-#include "cpufree/launch/gpu/compiled/kernel_parts.hpp"
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
@@ -99,30 +98,6 @@ TEST(kernels_with_multigrid_compile) {
     sources.push_back(
         solver_source(spec_of(Method::cg, Preconditioner::amg), type, "Port", slices_of(kSingles)));
   check_compiled(sources, 1);
-}
-
-TEST(kernels_in_parts_are_linked) {
-  const auto linker = linker_for(compiler());
-  if (!linker) {
-    std::cout << "not tested: nvJitLink is not here, or older than NVRTC\n";
-    return;
-  }
-  using enum Preconditioner;
-  std::vector<std::string> options = gpu::Compiler::options();
-  options.emplace_back("--Ofast-compile=max");
-  for (const auto& [method, pc] : {std::pair{Method::prcg, jacobi},
-                                   {Method::pipecg, chebyshev},
-                                   {Method::pipecg, fsai},
-                                   {Method::cg, amg}}) {
-    const std::string source =
-        solver_source(spec_of(method, pc), "double", "Port", slices_of(kSingles));
-    const int count = parts_of(source).count;
-    const auto modules = compile_parts(compiler(), source, kArchitecture, options);
-    CHECK_EQ(std::ssize(modules), count);
-    CHECK(count > 2 && holds(modules[0], "run_on_gpu") && !holds(modules[1], "run_on_gpu"));
-    CHECK(holds(linker->link(modules, kArchitecture), "run_on_gpu"));
-    CHECK_THROWS(EngineError, linker->link({modules[0]}, kArchitecture));
-  }
 }
 
 TEST(solver_kernels_compile) {

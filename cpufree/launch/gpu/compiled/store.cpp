@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <gpu_compiler.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,7 +12,6 @@
 #include "cpufree/base/work_ahead.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
-#include "cpufree/launch/gpu/compiled/kernel_parts.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
 
 namespace cpufree {
@@ -191,24 +191,22 @@ class Store {
   // The library that was named, or the one that the loader or the toolkit has.
   const gpu::Compiler& compiler() {
     const std::lock_guard alone(finding_);
-    if (!compiler_) {
-      compiler_ = find_compiler(places()->compiler);
-      linker_ = linker_for(*compiler_);
+    if (compiler_) return *compiler_;
+    if (const std::string path = places()->compiler; !path.empty()) {
+      compiler_ = std::make_unique<gpu::Compiler>(path);
+      return *compiler_;
     }
-    return *compiler_;
-  }
-  static std::unique_ptr<gpu::Compiler> find_compiler(const std::string& named) {
-    if (!named.empty()) return std::make_unique<gpu::Compiler>(named);
     try {
-      return std::make_unique<gpu::Compiler>(gpuCompilerFile);
+      compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerFile);
     } catch (const Unsupported& not_found) {
       try {
-        return std::make_unique<gpu::Compiler>(gpuCompilerPlace);
+        compiler_ = std::make_unique<gpu::Compiler>(gpuCompilerPlace);
       } catch (const Unsupported&) {
         throw Unsupported(std::string("GPU kernels are compiled when they are first used: ") +
                           not_found.what());
       }
     }
+    return *compiler_;
   }
 
   CodeMaker maker(const std::vector<std::string>& more) {
@@ -218,18 +216,14 @@ class Store {
     CodeMaker maker;
     maker.version.append(gpuCompilerName).append(" ").append(found.version()).append(texts());
     for (const std::string& option : more) maker.version.append(" ").append(option);
-    const gpu::Linker* const linker = linker_.get();
-    if (linker != nullptr) maker.version += " in parts";
-    maker.compile = [&found, linker, options](const std::string& source,
-                                              const std::string& architecture) {
-      return compile_text(found, linker, source, architecture, options);
+    maker.compile = [&found, options](const std::string& source, const std::string& architecture) {
+      return found.compile(source, architecture, kernel_headers(), options);
     };
     return maker;
   }
 
   std::mutex finding_;  // the compiler
   std::unique_ptr<gpu::Compiler> compiler_;
-  std::unique_ptr<gpu::Linker> linker_;  // found with it; may be missing
   CodesInTheMaking making_;
   std::mutex loading_;
   std::mutex mutex_;  // of what follows; taken for moments, also while others are held

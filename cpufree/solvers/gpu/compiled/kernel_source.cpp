@@ -6,48 +6,22 @@
 
 namespace cpufree {
 
-namespace {
-// How many parts there are of a kernel (solvers/parts.hpp).
-int parts_for(const SolveSpec& spec) {
-  if (spec.preconditioner == Preconditioner::amg) return 6;
-  if (spec.method == Method::pipecg || spec.preconditioner == Preconditioner::chebyshev) return 5;
-  return spec.preconditioner == Preconditioner::fsai ? 4 : 3;
-}
-
-// The declarations of what is in parts.
-std::string parts_text(const std::string& context, const std::string& method,
-                       const std::string& preconditioner, const std::string& value) {
-  return "#ifdef CPUFREE_PART\nnamespace cpufree {\nusing Ctx = " + context +
-         ";\nusing M = " + preconditioner + "<" + value +
-         ">;\nCPUFREE_PARTS_OF_ALL\nCPUFREE_PARTS_OF_" + method + "\nCPUFREE_PARTS_OF_" +
-         preconditioner + "\n}\n#endif\n#if CPUFREE_PART == 0\n";
-}
-}  // namespace
-
 std::string solver_source(const SolveSpec& spec, const std::string& type, const char* port,
                           const std::string& format, int columns) {
   const bool study = spec.study != Study::none;
   const bool narrow = study && spec.study != Study::trace;  // of one type, without preconditioner
-  const bool whole = study || columns > 1;                  // in one part
   const std::string value = narrow ? "double" : type;
   const std::string preconditioner = narrow ? "Identity" : class_of(spec.preconditioner);
-  const std::string method = algorithm_of(spec.method), matrix = "WarpSlices<" + value + ">";
   const std::string call =
       study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
   const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";
-  std::string headers = include_line(products) + include_line(study   ? "solvers/study.hpp"
-                                                              : whole ? "solvers/kernel.hpp"
-                                                                      : "solvers/parts.hpp");
+  std::string headers =
+      include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
   if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
-  if (!whole)
-    headers +=
-        parts_text("Context<gpu_p2p::" + std::string(port) + ", " + matrix + ", " + format + ", 1>",
-                   method, preconditioner, value);
-  const std::string kernel = port_kernel(
-      headers, kGpuThreads, "SolveArgs<" + matrix + ", " + std::to_string(columns) + ">", port,
-      call + method + ", " + preconditioner + "<" + value + ">, " + format + ">(port, args);");
-  if (whole) return kernel;
-  return line_of({parts_for(spec), kGpuThreads}) + kernel + "#endif\n";
+  return port_kernel(headers, kGpuThreads,
+                     "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
+                     call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value +
+                         ">, " + format + ">(port, args);");
 }
 
 namespace {
