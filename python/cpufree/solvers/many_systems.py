@@ -18,6 +18,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
 from cpufree.matrix.vector import as_vector
+from cpufree.solvers.columns import shape_of
 from cpufree.solvers.preparation import with_dtype
 
 NUMBERS = ("iterations", "residual", "true_residual", "bnorm")
@@ -56,11 +57,21 @@ def batch_of(systems: Any, b: Any, x0: Any) -> Stack | Lists:
     Raises:
         InvalidInputError: no systems, or vectors that do not belong to them.
     """
+    if isinstance(systems, (str, bytes)) or not hasattr(systems, "__iter__"):
+        raise InvalidInputError(
+            f"systems is {systems!r}: give a list of matrices, or of pairs (A, b), or three arrays "
+            "(indptr, indices, data)"
+        )
     if b is None:
         systems, b = _pairs(systems)
-    if isinstance(systems, tuple) and len(systems) == 3:
+    if isinstance(systems, tuple) and _are_compressed_rows(systems):
         return Stack.of(systems, b, x0)
     return Lists.of(systems, b, x0)
+
+
+def _are_compressed_rows(arrays: tuple[Any, ...]) -> bool:
+    """Return whether these are indptr, indices and data, and no matrices."""
+    return len(arrays) == 3 and all(len(shape_of(array)) == 1 for array in arrays[:2])
 
 
 def beside(like: Any, x: Any) -> Any:
@@ -251,7 +262,7 @@ class Lists(Batch):
 
     def solutions(self) -> Any:
         """Return the solutions: (k, n) where all have one size, else a list."""
-        sizes = {x.size for k, x in enumerate(self.out) if k not in self.errors}
+        sizes = {x.size for x in self.out if x.size > 0}  # 0: of what is no matrix
         if len(sizes) > 1 or not self.out:
             return self.out
         n = max(sizes, default=0)

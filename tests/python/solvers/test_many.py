@@ -147,6 +147,13 @@ def test_a_time_limit_is_for_all_together() -> None:
     assert late.count("TIME_LIMIT") > 0 and set(late) <= {"TIME_LIMIT", "CONVERGED_RTOL"}
 
 
+def test_a_tuple_of_three_matrices_is_a_list_of_them() -> None:
+    result = cpufree.solve_many((np.eye(3), 2.0 * np.eye(3), grid(3, 1)), np.ones((3, 3)))
+    assert result and result.x[1].tolist() == [0.5] * 3
+    refused = cpufree.solve_many([np.eye(3)], np.full((1, 3), 1j))
+    assert refused.x.tolist() == [[0.0] * 3] and isinstance(refused.errors[0], VectorError)
+
+
 def test_no_systems_are_no_error() -> None:
     result = cpufree.solve_many([], np.zeros((0, 5)))
     assert len(result) == 0 and result and result.failed == []
@@ -158,6 +165,8 @@ def test_no_systems_are_no_error() -> None:
         (VectorError, "b has 2 vectors, but there are 3", ([np.eye(4)] * 3, np.ones((2, 4)))),
         (VectorError, "must have shape \\(k, n\\)", ([np.eye(4)], np.ones(4))),
         (InvalidInputError, "system 0 is no pair", ([np.eye(4)],)),
+        (InvalidInputError, "systems is None", (None, np.ones((1, 4)))),
+        (InvalidInputError, "systems is 'abc'", ("abc", np.ones((3, 4)))),
         (MatrixError, "shape \\(k, nnz\\)", (([0, 1], [0], np.ones(1)), np.ones((1, 1)))),
         (MatrixError, "increase strictly", (([0, 2, 3], [1, 0, 1], np.ones((1, 3))), [[1, 1]])),
     ],
