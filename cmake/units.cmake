@@ -15,7 +15,7 @@ set(unit_stencils stencils/host)
 set(unit_probes probes/host simulate)
 set(unit_cpu launch/cpu plugins/cpu solvers/cpu multigrid/cpu stencils/cpu programs/cpu)
 set(units base problem blocks formats multigrid solvers distributed stencils probes cpu)
-set(cpu_sources solvers/host/system.cpp stencils/cpu/cpu_stencil.cpp stencils/host/stencil.cpp
+set(cpu_sources solvers/host/system.cpp solvers/host/many.cpp stencils/cpu/cpu_stencil.cpp stencils/host/stencil.cpp
   probes/host/cpu.cpp)
 
 foreach(source ${core_sources})

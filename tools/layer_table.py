@@ -101,7 +101,13 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     # Above them: the tables of what lies in shared objects of its own.
     "plugins/cpu": {"engines", "formats", "launch", "problem", "solvers", "solvers/host"}
     | {"stencils"},
-    "plugins/gpu": {"launch/gpu", "probes/gpu", "programs/gpu", "solvers/gpu/make_system.hpp"}
+    "plugins/gpu": {
+        "launch/gpu",
+        "probes/gpu",
+        "programs/gpu",
+        "solvers/gpu/make_system.hpp",
+        "solvers/gpu/many.hpp",
+    }
     | {"stencils/gpu"},
     "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
     | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu"}

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from cpufree.matrix.rows import RowSlab
     from cpufree.matrix.save import save_matrix
     from cpufree.partition.files import load_partition, save_partition
+    from cpufree.solvers.many import solve_many
+    from cpufree.solvers.many_result import ManyResult
     from cpufree.solvers.once import solve
     from cpufree.solvers.result import Reason, Result
     from cpufree.solvers.scipy_cg import cg
@@ -47,6 +49,7 @@ __all__ = [
     "CpufreeWarning",
     "EngineError",
     "InvalidInputError",
+    "ManyResult",
     "MatrixError",
     "NotEnoughGpusError",
     "ProgramError",
@@ -72,6 +75,7 @@ __all__ = [
     "save_partition",
     "save_vector",
     "solve",
+    "solve_many",
     "stencil",
     "trace",
     "triggered",
@@ -87,6 +91,8 @@ _HOMES = {
     "triggered": "",
     "Solver": "solvers.solver",
     "solve": "solvers.once",
+    "solve_many": "solvers.many",
+    "ManyResult": "solvers.many_result",
     "cg": "solvers.scipy_cg",
     "program": "compiler.decorated",
     **dict.fromkeys(("Reason", "Result"), "solvers.result"),

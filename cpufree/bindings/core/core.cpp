@@ -82,6 +82,7 @@ NB_MODULE(_core, m) {
   m.def("available_cores", &cpufree::available_cores);
   cpufree::bind_kernels(m);
   cpufree::bind_systems(m);
+  cpufree::bind_many(m);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_matrix_text(m);

@@ -119,7 +119,9 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   return spec;
 }
 
-SolveSpec spec_of(const nb::dict& options) {
+}  // namespace
+
+SolveSpec spec_of_solve(const nb::dict& options) {
   require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
                           "replace_every", "chebyshev_degree", "study", "trace_events",
                           "trace_kinds", "gather"});
@@ -139,6 +141,16 @@ SolveSpec spec_of(const nb::dict& options) {
   spec.trace_events = option(options, "trace_events", spec.trace_events);
   return spec;
 }
+
+Progress progress_of(const nb::object& progress) {
+  if (progress.is_none()) return {};
+  return [&progress](std::int64_t iteration, double residual) {
+    const nb::gil_scoped_acquire acquire;
+    return nb::cast<bool>(progress(iteration, residual));
+  };
+}
+
+namespace {
 
 // The share of this rank, once planned; a System takes it away.
 class PySlabPlan {
@@ -245,7 +257,7 @@ class PySystem {
                          const nb::dict& options, const nb::object& progress) {
     return std::visit(
         [&](const auto& system) {
-          return solve_columns_with(*system, ColumnObjects{b, x0, out}, spec_of(options),
+          return solve_columns_with(*system, ColumnObjects{b, x0, out}, spec_of_solve(options),
                                     progress_of(progress), [&](SolveResult result, const auto& x) {
                                       return dict_of(std::move(result), x, system->plan());
                                     });
@@ -260,7 +272,7 @@ class PySystem {
                  const nb::dict& options, const nb::object& progress) {
     return std::visit(
         [&](const auto& system) {
-          return solve_with(*system, b, x0, out, spec_of(options), progress);
+          return solve_with(*system, b, x0, out, spec_of_solve(options), progress);
         },
         system_);
   }
@@ -308,14 +320,6 @@ class PySystem {
       result = system.solve(rhs.view, guess.view, target.view, spec, tell);
     }
     return dict_of(std::move(result), x, system.plan());
-  }
-
-  static Progress progress_of(const nb::object& progress) {
-    if (progress.is_none()) return {};
-    return [&progress](std::int64_t iteration, double residual) {
-      const nb::gil_scoped_acquire acquire;
-      return nb::cast<bool>(progress(iteration, residual));
-    };
   }
 
   std::variant<std::unique_ptr<System<double>>, std::unique_ptr<System<float>>> system_;

@@ -16,6 +16,7 @@
 #include "cpufree/probes/gpu/prober.hpp"
 #include "cpufree/programs/gpu/program.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
+#include "cpufree/solvers/gpu/many.hpp"
 #include "cpufree/stencils/gpu/stencil.hpp"
 
 namespace cpufree {
@@ -29,6 +30,8 @@ struct GpuEngineTable {
     std::unique_ptr<System<T>> (*from_given)(const GivenCsr<T>&, const SystemSpec&);
     StencilResult (*stencil)(const StencilProblem<T>&, const StencilSpec&, const StencilRun&,
                              const Progress&);
+    void (*many)(const std::vector<OneOfMany<T>>&, const SolveSpec&, int, const Progress&,
+                 std::vector<SolvedOne>&);
   };
   const char* version;
   bool (*cuda_built)();
@@ -73,7 +76,8 @@ struct GpuEngineTable {
 // What the engine does for values of type T.
 template <class T>
 inline constexpr GpuEngineTable::Of<T> kGpuEngineOf = {make_cuda_system<T>, make_cuda_system<T>,
-                                                       make_cuda_system<T>, run_cuda_stencil<T>};
+                                                       make_cuda_system<T>, run_cuda_stencil<T>,
+                                                       solve_many_on_gpu<T>};
 
 // The engine that was loaded, or is linked into this program. Where there is none, its functions
 // find no GPU, say why, and do nothing; those that cannot do without throw Unsupported, which says

@@ -105,8 +105,8 @@ const GpuEngineTable& no_engine() {
       .make_shmem_way_id = Refuses{},
       .make_gpu_program = Refuses{},
       .make_hosted_program = Refuses{},
-      .in_float = {Refuses{}, Refuses{}, Refuses{}, Refuses{}},
-      .in_double = {Refuses{}, Refuses{}, Refuses{}, Refuses{}},
+      .in_float = {Refuses{}, Refuses{}, Refuses{}, Refuses{}, Refuses{}},
+      .in_double = {Refuses{}, Refuses{}, Refuses{}, Refuses{}, Refuses{}},
   };
   return table;
 }

@@ -314,14 +314,14 @@ class Result:
         return ", ".join(f"{name} {seconds:.3g}" for name, seconds in whole.items())
 
 
-def listed(numbers: list[int], most: int = 8) -> str:
-    """Return numbers of columns in words: "columns 1, 3 and 5"."""
+def listed(numbers: list[int], what: str = "column", most: int = 8) -> str:
+    """Return numbers of columns, or `what`, in words: "columns 1, 3 and 5"."""
     if len(numbers) == 1:
-        return f"column {numbers[0]}"
+        return f"{what} {numbers[0]}"
     if len(numbers) > most:
         shown = ", ".join(map(str, numbers[:most]))
-        return f"columns {shown} and {len(numbers) - most} more"
-    return f"columns {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+        return f"{what}s {shown} and {len(numbers) - most} more"
+    return f"{what}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def _plain(value: Any) -> Any:

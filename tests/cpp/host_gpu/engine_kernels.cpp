@@ -8,14 +8,17 @@
 #include <type_traits>
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/formats/csr_rows.hpp"
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
+#include "cpufree/solvers/gpu/kernels/many_kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/remote_kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/vectors.hpp"
 #include "cpufree/solvers/kernel.hpp"
+#include "cpufree/solvers/many.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
@@ -184,6 +187,19 @@ CPUFREE_HOST_COLUMNS(float, 8)
 CPUFREE_HOST_COLUMNS(double, 2)
 CPUFREE_HOST_COLUMNS(double, 4)
 CPUFREE_HOST_COLUMNS(double, 8)
+
+// Many systems, each by a block; the method and preconditioner that tests use.
+template <class T>
+const void* many_kernel(const SolveSpec& spec, int) {
+  using P = host_engine::Crossing<host_engine::LanesPort>;
+  using Args = ManyArgs<CsrRows<T>>;
+  require(spec.method == Method::prcg && spec.preconditioner == Preconditioner::jacobi,
+          "the host has no such kernel: name it in engine_kernels.cpp");
+  return host_engine::kernel_of<P, Args>(
+      [](P& port, const Args& args) { solve_each<PredictRecompute, Jacobi<T>>(port, args); });
+}
+template const void* many_kernel<float>(const SolveSpec&, int);
+template const void* many_kernel<double>(const SolveSpec&, int);
 
 namespace {
 template <class T>

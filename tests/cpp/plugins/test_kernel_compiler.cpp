@@ -12,6 +12,7 @@
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
+#include "cpufree/solvers/gpu/kernels/many_kernel.hpp"
 #include "cpufree/stencils/gpu/compiled/stencil_source.hpp"
 #include "harness.hpp"
 
@@ -80,6 +81,15 @@ TEST(probes_compile) {
 
 std::string slices_of(SliceKinds columns) {
   return "SlicesOf<" + std::to_string(columns | kPlainValues) + ">";
+}
+
+TEST(kernels_of_many_systems_compile) {
+  std::vector<std::string> sources;
+  for (const char* type : {"double", "float"})
+    for (const Method method : {Method::prcg, Method::cg})
+      for (const Preconditioner pc : {Preconditioner::jacobi, Preconditioner::none})
+        sources.push_back(many_source(spec_of(method, pc), type));
+  check_compiled(sources, 1);
 }
 
 TEST(kernels_with_multigrid_compile) {

@@ -51,7 +51,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 12)]
+    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 13)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -122,6 +122,12 @@ def test_preconditioners(tmp_path: Path) -> None:
     took = {name: number(said, f"{name}:") for name in ("jacobi", "chebyshev", "fsai", "amg")}
     assert took["amg"] < 20 < took["chebyshev"] < took["fsai"] < took["jacobi"]
     assert drawn(said)
+
+
+def test_many_systems(tmp_path: Path) -> None:
+    said = example("12_many_systems.py", tmp_path)
+    assert "converged: all of 500 systems" in said and "system 7 of 500" in said
+    assert number(said, "largest error:") < 1e-6 and said.endswith("DiagonalError\n")
 
 
 def test_pages_show_the_examples_as_they_are() -> None:
