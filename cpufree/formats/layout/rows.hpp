@@ -28,6 +28,14 @@ CPUFREE_KERNEL_FN void each_item(const P& port, std::int64_t count, F&& f) {
     f(i);
 }
 
+// Items for teams: f(item). At most `most` teams take part.
+template <class P, class F>
+CPUFREE_KERNEL_FN void each_team_item(const P& port, std::int64_t most, std::int64_t count, F&& f) {
+  const std::int64_t teams = port.teams() < most ? port.teams() : most;
+  if (port.team() >= teams) return;
+  for (std::int64_t i = port.team(); i < count; i += teams) f(i);
+}
+
 // Consecutive rows of a matrix, in the memory of a GPU. Columns go by the matrix's numbers.
 template <class T>
 struct PartRows {

@@ -7,14 +7,6 @@
 
 namespace cpufree::multigrid::setup {
 
-// Items for teams: f(item). At most `most` teams take part.
-template <class P, class F>
-CPUFREE_KERNEL_FN void each_team_item(const P& port, std::int64_t most, std::int64_t count, F&& f) {
-  const std::int64_t teams = port.teams() < most ? port.teams() : most;
-  if (port.team() >= teams) return;
-  for (std::int64_t i = port.team(); i < count; i += teams) f(i);
-}
-
 // Places of a table on chip, and columns that are too many for it.
 inline constexpr std::int32_t kTablePlaces = 512;
 CPUFREE_FN std::int32_t most_columns(std::int32_t places) { return places - places / 4; }

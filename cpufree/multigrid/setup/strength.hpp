@@ -13,6 +13,7 @@
 namespace cpufree::multigrid::setup {
 
 using layout::each_item;
+using layout::each_team_item;
 
 // A matrix in the memory of a GPU, columns increasing within rows.
 struct Rows {

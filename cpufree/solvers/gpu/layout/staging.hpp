@@ -35,7 +35,7 @@ class Staging {
   // Buffers in one allocation: for each of several, the driver has threads wait for one another.
   struct Workers {
     gpu::PinnedArray<std::byte> buffers;
-    std::size_t part = 0;  // bytes of each
+    std::size_t part = 0;                       // bytes of each
     std::vector<std::unique_ptr<Worker>> each;  // made when they first work
   };
   void run(const std::vector<StagedCopy>& copies, bool to_device);

@@ -49,7 +49,9 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   const bool sent = matrix.device != device;
   constexpr double kSlicesAndMoved = 2.5;  // rows are sorted by length
   constexpr double kLevels = 5.0;          // products on the way to them included
-  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0);
+  constexpr double kFactors = 2.0;         // G as it is made, and packed, and its transpose
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.factors.multigrid() ? kLevels : 0.0) +
+         (spec.factors.any() ? kFactors : 0.0);
 }
 
 // What a device needs for `copies` of so many nonzeros, and for vectors; and what it has, in bytes.
@@ -195,8 +197,9 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                                         std::span<const std::int32_t> part,
                                         std::span<const std::int32_t> order) {
   const SystemSpec& spec = place.spec;
-  const bool can = place.team() == nullptr && order.empty() && !spec.factors.any() &&
-                   !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
+  const bool can = place.team() == nullptr && order.empty() &&
+                   (!spec.factors.any() || spec.factors.by_gpus()) && !place.several_nodes() &&
+                   matrix.n > 0 && spec.pes <= layout::kMostParts;
   const bool wanted =
       spec.layout > 0 || (spec.layout < 0 && matrix.nnz() >= kLeastGpuLayoutNonzeros);
   // Where GPUs make levels of several PEs, the host lays these out.
