@@ -1,6 +1,7 @@
 #include "cpufree/formats/factor_slices_build.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "cpufree/base/index.hpp"
@@ -111,17 +112,27 @@ std::vector<std::vector<std::int32_t>> factor_partners(const std::vector<SparseF
                                                        const PrivatePlaces& places) {
   const std::size_t blocks = places.rows.size();
   const std::vector<std::int32_t> block = blocks_of_rows(places);
-  std::vector<std::vector<bool>> meet(blocks, std::vector<bool>(blocks, false));
-  for (const SparseFactor& factor : factors)
-    for (std::size_t row = 0; row + 1 < factor.row_ptr.size(); ++row)
-      for (auto k = at(factor.row_ptr[row]); k < at(factor.row_ptr[row + 1]); ++k) {
-        const std::size_t a = at(block[row]), b = at(block[at(factor.col[k])]);
-        if (a != b) meet[a][b] = meet[b][a] = true;
-      }
+  std::vector<char> meet(blocks * blocks, 0);
+  const auto mark = [&](std::size_t pair) {
+    const std::atomic_ref one(meet[pair]);
+    if (one.load(std::memory_order_relaxed) == 0) one.store(1, std::memory_order_relaxed);
+  };
+  constexpr std::size_t kRows = 20'000;  // that are worth a thread
+  for (const SparseFactor& factor : factors) {
+    const std::size_t rows = factor.row_ptr.size() - 1;
+    in_parallel(static_cast<int>(rows / kRows) + 1, [&](int part) {
+      const std::size_t end = std::min(rows, (at(part) + 1) * kRows);
+      for (std::size_t row = at(part) * kRows; row < end; ++row)
+        for (auto k = at(factor.row_ptr[row]); k < at(factor.row_ptr[row + 1]); ++k) {
+          const std::size_t a = at(block[row]), b = at(block[at(factor.col[k])]);
+          if (a != b) mark(a * blocks + b), mark(b * blocks + a);
+        }
+    });
+  }
   std::vector<std::vector<std::int32_t>> partners(blocks);
   for (std::size_t a = 0; a < blocks; ++a)
     for (std::size_t b = 0; b < blocks; ++b)
-      if (meet[a][b]) partners[a].push_back(static_cast<std::int32_t>(b));
+      if (meet[a * blocks + b] != 0) partners[a].push_back(static_cast<std::int32_t>(b));
   return partners;
 }
 

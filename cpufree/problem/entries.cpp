@@ -248,6 +248,42 @@ T largest_entry(std::span<const T> values) {
   return *std::ranges::max_element(most);
 }
 
+namespace {
+template <class T>
+bool row_sums_to_zero(const CsrView<T>& a, std::int64_t row, int unknowns, double tolerance) {
+  for (int unknown = 0; unknown < unknowns; ++unknown) {
+    double sum = 0.0, amount = 0.0;
+    for (std::int64_t k = a.row_ptr[at(row)]; k < a.row_ptr[at(row) + 1]; ++k) {
+      if (unknowns > 1 && a.col[at(k)] % unknowns != unknown) continue;
+      const auto value = static_cast<double>(a.val[at(k)]);
+      sum += value;
+      amount += std::abs(value);
+    }
+    if (!(std::abs(sum) <= tolerance * amount)) return false;
+  }
+  return true;
+}
+}  // namespace
+
+template <class T>
+bool maps_to_zero(const CsrView<T>& a, int unknowns, double tolerance) {
+  constexpr std::int64_t kSample = 64;
+  for (std::int64_t k = 0; k < kSample && a.n > 0; ++k)
+    if (!row_sums_to_zero(a, (a.n - 1) * k / (kSample - 1), unknowns, tolerance)) return false;
+  std::atomic<bool> all = true;
+  for_chunks(a.row_ptr, [&](RowRange chunk) {
+    for (std::int32_t row = chunk.begin; row < chunk.end; ++row) {
+      if (row_sums_to_zero(a, row, unknowns, tolerance)) continue;
+      all = false;
+      return;
+    }
+  });
+  return all;
+}
+
+template bool maps_to_zero(const CsrView<float>&, int, double);
+template bool maps_to_zero(const CsrView<double>&, int, double);
+
 template <class T>
 double residual_norm(const CsrView<T>& a, std::span<const double> b, std::span<const double> x) {
   constexpr std::int32_t kRowsOfTask = 1 << 13;

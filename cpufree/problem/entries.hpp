@@ -38,6 +38,12 @@ EntryReport inspect(const CsrView<T>& a);
 template <class T>
 T largest_entry(std::span<const T> values);
 
+// Whether a matrix maps translations to 0: in each row, entries of each of so many unknowns of a
+// node, which columns name in turn, sum to 0, but for `tolerance` times the sum of their amounts.
+// Some rows throughout the matrix are looked at first, which settles it, mostly.
+template <class T>
+bool maps_to_zero(const CsrView<T>& a, int unknowns, double tolerance);
+
 // The Euclidean norm of b - A x, sums in double precision; its bits do not depend on the cores. No
 // solver has a part in it: it is the check of what a solver has found. Columns are places in x.
 template <class T>

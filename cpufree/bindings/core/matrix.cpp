@@ -82,6 +82,14 @@ double largest_entry_of(const nb::object& data) {
 }
 
 template <class T>
+bool maps_to_zero_in(const Vector<std::int64_t>& indptr, const Rows& indices, const Vector<T>& data,
+                     int unknowns, double tolerance) {
+  const CsrView<T> matrix = matrix_of(indptr, indices, data);
+  const nb::gil_scoped_release release;
+  return maps_to_zero(matrix, unknowns, tolerance);
+}
+
+template <class T>
 double norm_of_residual(const Vector<std::int64_t>& indptr, const Rows& indices,
                         const Vector<T>& data, const Vector<double>& b, const Vector<double>& x) {
   const CsrView<T> matrix = matrix_of(indptr, indices, data);
@@ -207,6 +215,10 @@ void bind_matrix(nb::module_& m) {
   m.def("widened", &widened_array, nb::arg("numbers"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
   m.def("largest_entry", &largest_entry_of, nb::arg("data"));
+  m.def("maps_to_zero", &maps_to_zero_in<double>, nb::arg("indptr"), nb::arg("indices"),
+        nb::arg("data").noconvert(), nb::arg("unknowns"), nb::arg("tolerance"));
+  m.def("maps_to_zero", &maps_to_zero_in<float>, nb::arg("indptr"), nb::arg("indices"),
+        nb::arg("data").noconvert(), nb::arg("unknowns"), nb::arg("tolerance"));
   m.def("residual_norm", &residual_norm_in, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         nb::arg("b"), nb::arg("x"));
   m.def("mean_distance", &mean_distance_in, nb::arg("indptr"), nb::arg("indices"),

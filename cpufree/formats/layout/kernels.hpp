@@ -2,12 +2,13 @@
 #pragma once
 
 #include "cpufree/formats/layout/blocks.hpp"
+#include "cpufree/formats/layout/inverse.hpp"
 #include "cpufree/formats/layout/plan.hpp"
 #include "cpufree/formats/layout/rows.hpp"
 #include "cpufree/formats/layout/slices.hpp"
 #include "cpufree/formats/layout/windows.hpp"
 
-// X(name of the struct), for each of them: those of rows, and those of slices.
+// X(name of the struct), for each of them: those of rows, of slices, and of a preconditioner.
 #define CPUFREE_LAYOUT_ROW_KERNELS(X) \
   X(RebaseRows)                       \
   X(CheckRows)                        \
@@ -51,6 +52,13 @@
   X(FillSlices)                         \
   X(FillTails)                          \
   X(FillPrivate)
+#define CPUFREE_LAYOUT_INVERSE_KERNELS(X) \
+  X(ScaleInverse)                         \
+  X(InvertRows)                           \
+  X(PackInverse)                          \
+  X(SpreadInverse)                        \
+  X(SortInverse)
 #define CPUFREE_LAYOUT_KERNELS(X) \
   CPUFREE_LAYOUT_ROW_KERNELS(X)   \
-  CPUFREE_LAYOUT_SLICE_KERNELS(X)
+  CPUFREE_LAYOUT_SLICE_KERNELS(X) \
+  CPUFREE_LAYOUT_INVERSE_KERNELS(X)

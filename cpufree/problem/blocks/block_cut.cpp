@@ -68,9 +68,13 @@ class Bisection {
 
   // Once parts have one block each.
   std::vector<std::int32_t> blocks_of_rows() const {
+    constexpr std::size_t kRows = 50'000;  // that are worth a thread
     std::vector<std::int32_t> blocks(graph_.node.size());
-    for (std::size_t row = 0; row < blocks.size(); ++row)
-      blocks[row] = label_[at(graph_.node[row])];
+    in_parallel(static_cast<int>(blocks.size() / kRows) + 1, [&](int k) {
+      const std::size_t end = std::min(blocks.size(), (at(k) + 1) * kRows);
+      for (std::size_t row = at(k) * kRows; row < end; ++row)
+        blocks[row] = label_[at(graph_.node[row])];
+    });
     return blocks;
   }
 
@@ -188,20 +192,15 @@ class Cut {
 
 }  // namespace
 
-template <class T>
-std::vector<std::vector<std::int32_t>> cut_among_blocks(const HaloPlan<T>& plan, int blocks) {
-  const std::size_t pes = plan.local.size();
-  std::vector<Bisection> graphs(pes);
-  in_parallel(static_cast<int>(pes), [&](int pe) {
-    graphs[at(pe)] = Bisection(graph_of_rows(plan.local[at(pe)], blocks));
-  });
+std::vector<std::vector<std::int32_t>> cut_among_blocks(const std::vector<RowPattern>& pes,
+                                                        int blocks) {
+  std::vector<Bisection> graphs(pes.size());
+  in_parallel(static_cast<int>(pes.size()),
+              [&](int pe) { graphs[at(pe)] = Bisection(graph_of_rows(pes[at(pe)], blocks)); });
   const Cut cut(std::move(graphs), blocks);
-  std::vector<std::vector<std::int32_t>> owner(pes);
-  for (std::size_t pe = 0; pe < pes; ++pe) owner[pe] = cut.of(pe).blocks_of_rows();
+  std::vector<std::vector<std::int32_t>> owner(pes.size());
+  for (std::size_t pe = 0; pe < pes.size(); ++pe) owner[pe] = cut.of(pe).blocks_of_rows();
   return owner;
 }
-
-template std::vector<std::vector<std::int32_t>> cut_among_blocks(const HaloPlan<float>&, int);
-template std::vector<std::vector<std::int32_t>> cut_among_blocks(const HaloPlan<double>&, int);
 
 }  // namespace cpufree

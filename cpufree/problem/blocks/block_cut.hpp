@@ -11,13 +11,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpufree/problem/halo_plan.hpp"
+#include "cpufree/problem/row_graph.hpp"
 
 namespace cpufree {
 
-// The block of every row, of all PEs of the plan: blocks of equal weight, as near as the nodes of
-// the graph allow. The same on however many cores.
+// The block of every row, of each PE: blocks of equal weight, as near as the nodes of the graph
+// allow. The same on however many cores.
+std::vector<std::vector<std::int32_t>> cut_among_blocks(const std::vector<RowPattern>& pes,
+                                                        int blocks);
 template <class T>
-std::vector<std::vector<std::int32_t>> cut_among_blocks(const HaloPlan<T>& plan, int blocks);
+std::vector<std::vector<std::int32_t>> cut_among_blocks(const HaloPlan<T>& plan, int blocks) {
+  std::vector<RowPattern> pes;
+  for (const LocalSystem<T>& local : plan.local) pes.push_back(RowPattern::of(local));
+  return cut_among_blocks(pes, blocks);
+}
 
 }  // namespace cpufree

@@ -9,15 +9,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpufree/base/pages.hpp"
 #include "cpufree/problem/factors/own_rows.hpp"
 
 namespace cpufree {
 
 // A sparse matrix of a PE's own rows, by the PE's numbers.
 struct SparseFactor {
-  std::vector<std::int64_t> row_ptr;
-  std::vector<std::int32_t> col;
-  std::vector<float> val;
+  PageVector<std::int64_t> row_ptr;
+  PageVector<std::int32_t> col;
+  PageVector<float> val;
 };
 
 struct Factors {

@@ -1,7 +1,13 @@
 // Where the blocks of a PE find their shares and their factors, and whom they wait for.
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <utility>
+
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/gpu_p2p/launch.hpp"
+#include "cpufree/solvers/gpu/layout/staging.hpp"
 #include "cpufree/solvers/gpu/pe_memory.hpp"
 
 namespace cpufree {
@@ -98,6 +104,27 @@ PrivatePlaces places_of(const PeLayout& layout, std::int32_t rows) {
   return places;
 }
 
+// The same where the GPU tells which row is at each place, by its number in the matrix.
+PrivatePlaces places_of(const PeLayout& layout, const gpu::DeviceArray<std::int32_t>& global_row,
+                        int device, std::int64_t first, std::size_t rows) {
+  PageVector<std::int32_t> row_at(global_row.size());
+  fetch_staged({{device, row_at.data(), global_row.data(), row_at.size() * 4}});
+  PrivatePlaces places;
+  places.place.resize(rows);
+  places.rows.resize(layout.shares.size());
+  for (const ShareLayout& share : layout.shares) places.first.push_back(share.first_private);
+  in_parallel(static_cast<int>(layout.shares.size()), [&](int b) {
+    const ShareLayout& share = layout.shares[at(b)];
+    for (std::int32_t k = 0; k < share.plan.rows(); ++k) {
+      const auto place = static_cast<std::int32_t>(share.first_private) + k;
+      const auto row = static_cast<std::int32_t>(row_at[at(place)] - first);
+      places.place[at(row)] = place;
+      places.rows[at(b)].push_back(row);
+    }
+  });
+  return places;
+}
+
 // `flags`: of the PE.
 template <class T>
 void upload_factors(FactorsOnGpu<T>& to, int device, const PeFactors<T>& factors,
@@ -170,22 +197,29 @@ void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, bool rings, 
 
 // One factor of a PE, block after block.
 FactorOnGpu::FactorOnGpu(int device, const std::vector<SlicedFactor>& blocks) {
-  SlicedFactor all;
+  std::array<std::size_t, 5> all{};
   for (const SlicedFactor& block : blocks) {
-    first.push_back(
-        {all.slice.size(), all.row.size(), all.value.size(), all.narrow.size(), all.wide.size()});
+    first.push_back(all);
     counts.push_back(static_cast<std::int32_t>(block.slice.size()));
-    const auto append = [](auto& to, const auto& from) {
-      to.insert(to.end(), from.begin(), from.end());
-    };
-    append(all.slice, block.slice), append(all.row, block.row), append(all.value, block.value);
-    append(all.narrow, block.narrow), append(all.wide, block.wide);
+    all = {all[0] + block.slice.size(), all[1] + block.row.size(), all[2] + block.value.size(),
+           all[3] + block.narrow.size(), all[4] + block.wide.size()};
   }
-  slice = {device, all.slice};
-  row = {device, all.row};
-  value = {device, all.value};
-  narrow = {device, all.narrow};
-  wide = {device, all.wide};
+  const auto send = [&](auto& to, std::size_t which, auto part) {
+    using U = std::decay_t<decltype(*to.data())>;
+    PageVector<U> values(all[which]);
+    in_parallel(static_cast<int>(blocks.size()), [&](int b) {
+      const std::vector<U>& of_block = blocks[at(b)].*part;
+      std::ranges::copy(of_block,
+                        values.begin() + static_cast<std::ptrdiff_t>(first[at(b)][which]));
+    });
+    to = gpu::DeviceArray<U>::uninitialised(device, values.size());
+    send_staged({{device, to.data(), values.data(), values.size() * sizeof(U)}});
+  };
+  send(slice, 0, &SlicedFactor::slice);
+  send(row, 1, &SlicedFactor::row);
+  send(value, 2, &SlicedFactor::value);
+  send(narrow, 3, &SlicedFactor::narrow);
+  send(wide, 4, &SlicedFactor::wide);
 }
 
 FactorSlices FactorOnGpu::view(std::size_t block) const {
@@ -196,15 +230,24 @@ FactorSlices FactorOnGpu::view(std::size_t block) const {
 
 template <class T>
 void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>& heap,
-                  const GpuHeaps& heaps, PeMemories<T>& pes) {
+                  const GpuHeaps& heaps, std::vector<FactorsByGpu> by_gpus, PeMemories<T>& pes) {
   const FactorSpec& spec = place.spec.factors;
   if (!spec.any()) return;
   std::vector<PeFactors<T>> made;
   for (std::size_t k = 0; k < pes.size(); ++k) {  // each by all cores
     const LocalSystem<T>& local = layout.plan.local[k];
-    made.push_back(lay_out_factors<T>(spec, own_rows_of(local, layout.facts.first_row),
-                                      places_of(layout.pes[k], local.rows()),
-                                      layout.pes[k].private_rows, gpu_p2p::kWarp));
+    const PeLayout& pe = layout.pes[k];
+    if (by_gpus.empty()) {
+      const OwnRows own = own_rows_of(local, layout.facts.first_row);
+      made.push_back(lay_out_factors<T>(approximate_inverse(own, fsai_options(spec.level)),
+                                        places_of(pe, local.rows()), pe.private_rows,
+                                        gpu_p2p::kWarp));
+    } else {
+      const auto& [first, factors] = by_gpus[k];
+      const auto places =
+          places_of(pe, pes[k].global_row, place.devices[k], first, factors.scale.size());
+      made.push_back(lay_out_factors<T>(factors, places, pe.private_rows, gpu_p2p::kWarp));
+    }
   }
   std::vector<const PeFactors<T>*> all;
   for (const PeFactors<T>& pe : made) all.push_back(&pe);
@@ -221,7 +264,7 @@ void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>&
   template void link_pes(const GpuPlace&, const SystemLayout<T>&, bool, const Heap<T>&,          \
                          const GpuHeaps&, PeMemories<T>&);                                       \
   template void make_factors(const GpuPlace&, SystemLayout<T>&, const Heap<T>&, const GpuHeaps&, \
-                             PeMemories<T>&);
+                             std::vector<FactorsByGpu>, PeMemories<T>&);
 CPUFREE_PE_LINKS(float)
 CPUFREE_PE_LINKS(double)
 

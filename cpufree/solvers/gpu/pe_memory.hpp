@@ -104,9 +104,16 @@ template <class T>
 void link_pes(const GpuPlace& place, const SystemLayout<T>& layout, bool rings, const Heap<T>& heap,
               const GpuHeaps& heaps, PeMemories<T>& pes);
 
-// Makes the factors of a preconditioner again from the values of the plan, and tells the report.
+// Factors that the GPU of a PE has made, by the numbers of the matrix less `first`.
+struct FactorsByGpu {
+  std::int64_t first = 0;
+  Factors factors;
+};
+
+// Gives PEs the factors of a preconditioner, and tells the report: those that GPUs have made, or,
+// where there are none, the host makes them from the values of the plan.
 template <class T>
 void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>& heap,
-                  const GpuHeaps& heaps, PeMemories<T>& pes);
+                  const GpuHeaps& heaps, std::vector<FactorsByGpu> by_gpus, PeMemories<T>& pes);
 
 }  // namespace cpufree

@@ -45,7 +45,9 @@ class GpuSolve {
   void show_multigrid() {
     if (multigrid_) multigrid_->show(place_, heap_, *heaps_);
   }
-  void factor(SystemLayout<T>& layout) { make_factors(place_, layout, heap_, *heaps_, pes_); }
+  void factor(SystemLayout<T>& layout, std::vector<FactorsByGpu> by_gpus) {
+    make_factors(place_, layout, heap_, *heaps_, std::move(by_gpus), pes_);
+  }
   PeMemories<T>& pes() { return pes_; }
   void set_bound(double bound) { lambda_bound_ = bound; }
 

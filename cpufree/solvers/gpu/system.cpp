@@ -7,6 +7,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/machine.hpp"
+#include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
@@ -14,6 +15,7 @@
 #include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
+#include "cpufree/solvers/gpu/layout/inverse.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
 #include "cpufree/solvers/host/factor_layout.hpp"
 #include "cpufree/solvers/host/setup.hpp"
@@ -82,6 +84,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   auto cuts = cuts_for_gpus(place_, matrix, part, order);
   // Before memory is asked for, which starts CUDA.
   if (!cuts.empty()) prepare_layout<T>(place_.devices);
+  if (!cuts.empty() && spec.factors.any()) prepare_inverse<T>(place_.devices);
   if (!place_.several_nodes()) compile_ahead_for<T>(spec.first, likely_kernels(place_, matrix));
   if (gpu_makes_hierarchy(place_, matrix.nnz())) {
     prepare_hierarchy(place_.devices);
@@ -118,9 +121,10 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
   require(!spec.team, "GPUs of one process lay a matrix out");
-  require(!spec.factors.any() && !spec.factors.multigrid(),
-          "preconditioners with factors are made of matrices on the host");
+  require(!spec.factors.multigrid() && (!spec.factors.any() || spec.factors.by_gpus()),
+          "fsai of level 2 and amg are made of matrices on the host");
   prepare_layout<T>(place_.devices);
+  if (spec.factors.any()) prepare_inverse<T>(place_.devices);
   compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
   timer_.lap("choice");
   set_up_by_gpus(matrix, {0, matrix.n});
@@ -217,6 +221,7 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
   } else if (levels) {
     all = gather_rows(sent.rows);
   }
+  factor_on_gpus(sent.rows);
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
   if (levels && !alone) {
     hierarchy = make_hierarchy_on_gpu(all, rows.layouts, place_.own.all, options, &timer_);
@@ -241,6 +246,17 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     return fill_from_gpus(place_, rows.layouts, layouts, pes);
   });
   return true;
+}
+
+template <class T>
+void GpuSystem<T>::factor_on_gpus(const std::vector<GpuRows<T>>& rows) {
+  const FactorSpec& spec = place_.spec.factors;
+  if (!spec.any()) return;
+  factors_.resize(rows.size());
+  in_parallel(static_cast<int>(rows.size()), [&](int k) {
+    factors_[at(k)] = {rows[at(k)].first, inverse_by_gpu(rows[at(k)], fsai_options(spec.level))};
+  });
+  timer_.lap("inverse");
 }
 
 template <class T>
@@ -271,7 +287,7 @@ void GpuSystem<T>::begin_solves(const Fill& fill) {
   solve->choose_first(layout_.report);  // kernels of NVSHMEM are loaded once it runs
   timer_.lap("kernels");
   solve->link(layout_);
-  solve->factor(layout_);
+  solve->factor(layout_, std::exchange(factors_, {}));
   if (place_.spec.factors.any()) timer_.lap("factors");
   layout_.sources.clear();
   layout_.far.clear();
@@ -371,6 +387,7 @@ bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
     multigrid->remake(place_, sent.rows.front(), multigrid_options(place_.spec.factors, kGathered),
                       timer_);
   }
+  factor_on_gpus(sent.rows);
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
   const bool done =
       rewrite(lay_out_again(place_, layout_, &rows.layouts), [&](const auto& layouts, auto& pes) {
@@ -393,7 +410,7 @@ bool GpuSystem<T>::rewrite(std::optional<std::vector<PeLayout>> layouts, const F
   usable_ = false;
   solve_->set_bound(fill(*layouts, solve_->pes()));
   layout_.pes = *std::move(layouts);
-  solve_->factor(layout_);
+  solve_->factor(layout_, std::exchange(factors_, {}));
   usable_ = true;
   timer_.lap("upload");
   return true;

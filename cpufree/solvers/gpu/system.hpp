@@ -56,6 +56,8 @@ class GpuSystem final : public System<T> {
   bool update_by_host(const CsrView<T>& matrix);
   bool update_by_gpus(const CsrView<T>& matrix);
   bool rewrite(std::optional<std::vector<PeLayout>> layouts, const Fill& fill);
+  // While rows are in the sequence of the matrix.
+  void factor_on_gpus(const std::vector<GpuRows<T>>& rows);
 
   LapTimer timer_;  // of the set-up, or of the last update
   GpuPlace place_;
@@ -69,6 +71,7 @@ class GpuSystem final : public System<T> {
   std::vector<std::int64_t> cuts_;  // where PEs' rows begin; empty: the host has laid them out
   std::uint64_t pattern_ = 0;       // of the matrix, if GPUs have
   std::unique_ptr<GpuMultigrid<T>> multigrid_;  // until there is `solve_`
+  std::vector<FactorsByGpu> factors_;           // on their way to `solve_`, if GPUs make them
   std::unique_ptr<GpuSolve<T>> solve_;
 };
 

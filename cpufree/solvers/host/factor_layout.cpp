@@ -18,9 +18,8 @@ double PeFactors<T>::bytes() const {
 }
 
 template <class T>
-PeFactors<T> lay_out_factors(const FactorSpec& spec, const OwnRows& own,
-                             const PrivatePlaces& places, std::int64_t private_rows, int width) {
-  const Factors found = approximate_inverse(own, fsai_options(spec.level));
+PeFactors<T> lay_out_factors(const Factors& found, const PrivatePlaces& places,
+                             std::int64_t private_rows, int width) {
   PeFactors<T> result;
   for (const SparseFactor& factor : found.factors)
     result.factors.push_back(slice_factor(factor, places, width));
@@ -63,10 +62,8 @@ void require_factors(const SolveSpec& solve, const FactorSpec& factors) {
 
 template struct PeFactors<float>;
 template struct PeFactors<double>;
-template PeFactors<float> lay_out_factors(const FactorSpec&, const OwnRows&, const PrivatePlaces&,
-                                          std::int64_t, int);
-template PeFactors<double> lay_out_factors(const FactorSpec&, const OwnRows&, const PrivatePlaces&,
-                                           std::int64_t, int);
+template PeFactors<float> lay_out_factors(const Factors&, const PrivatePlaces&, std::int64_t, int);
+template PeFactors<double> lay_out_factors(const Factors&, const PrivatePlaces&, std::int64_t, int);
 template void report_factors(PlanReport&, const FactorSpec&, Team*,
                              const std::vector<const PeFactors<float>*>&);
 template void report_factors(PlanReport&, const FactorSpec&, Team*,

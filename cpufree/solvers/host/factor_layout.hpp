@@ -23,8 +23,8 @@ struct PeFactors {
 
 // `private_rows`: the length of the PE's private vectors. `width`: of slices.
 template <class T>
-PeFactors<T> lay_out_factors(const FactorSpec& spec, const OwnRows& own,
-                             const PrivatePlaces& places, std::int64_t private_rows, int width);
+PeFactors<T> lay_out_factors(const Factors& found, const PrivatePlaces& places,
+                             std::int64_t private_rows, int width);
 
 // Writes what there is to know of the factors of all PEs into a report. Every member of a team
 // calls it.

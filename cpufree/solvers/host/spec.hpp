@@ -28,6 +28,8 @@ struct FactorSpec {
 
   // Whether there are factors.
   bool any() const { return kind == Preconditioner::fsai; }
+  // Whether GPUs make them, where they lay the matrix out.
+  bool by_gpus() const { return any() && level == 1; }
   // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
   std::int32_t gathered = -1;
   bool multigrid() const { return kind == Preconditioner::amg; }

@@ -18,10 +18,13 @@ from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import Modes, ModesGiven
 from cpufree.text import counted, number
 
-ON_HOST = ("fsai",)
-"""Set up by the host alone."""
-SET_UP = (*ON_HOST, "amg")
+SET_UP = ("fsai", "amg")
 """Preconditioners that are set up along with the matrix."""
+
+
+def made_by_host(tuning: Mapping[str, Any]) -> bool:
+    """Return whether factors are made by the host alone: those of the pattern of A squared."""
+    return tuning.get("pc") == "fsai" and tuning.get("pc_level", 1) > 1
 
 
 @dataclass(frozen=True)

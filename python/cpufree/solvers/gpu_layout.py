@@ -22,7 +22,7 @@ from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers.factors import ON_HOST, SET_UP, without_multigrid
+from cpufree.solvers.factors import made_by_host, without_multigrid
 from cpufree.solvers.forecast import with_first_solve
 from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
 from cpufree.solvers.preparation import symmetry_warnings
@@ -41,7 +41,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
         return False
     named = context.named in ("auto", "cuda_p2p")
-    return named and context.asked.tuning.get("pc") not in ON_HOST
+    return named and not made_by_host(context.asked.tuning)
 
 
 def lay_out_on_gpu(
@@ -87,7 +87,7 @@ def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placem
         return "its rows are to be in another order"
     if A.dtype != dtype:
         return f"it is to be solved in {dtype}"
-    if asked.tuning.get("pc") in SET_UP:
+    if asked.tuning.get("pc") == "amg" or made_by_host(asked.tuning):
         return "the preconditioner is set up by the host"
     if context.named == "cpu_threads":
         return "it is to be solved on the CPU"

@@ -193,6 +193,7 @@ TEST(kernels_that_lay_a_matrix_out_compile) {
   for (const char* type : {"double", "float"}) {
     std::string code;
     for (const std::string& source : layout_sources(type)) code += compile(source, true);
+    code += compile(inverse_source(type), true);
 #define CPUFREE_IS_THERE(K) CHECK(holds(code, #K));
     CPUFREE_LAYOUT_KERNELS(CPUFREE_IS_THERE)
   }

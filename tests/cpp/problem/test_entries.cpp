@@ -188,3 +188,20 @@ TEST(a_mean_distance_of_many_entries_is_that_of_all_within_a_hundredth) {
   const double all = sum / static_cast<double>(col.size());
   CHECK_NEAR(mean_distance(ptr, col, {}, {}) / all, 1.0, 0.01);
 }
+
+TEST(rows_that_sum_to_zero_are_told_from_others_whatever_their_number) {
+  // A ring of nodes with two unknowns each: every row couples one unknown with its own kind.
+  const std::int32_t nodes = 40'000;
+  Entries e;
+  for (std::int32_t i = 0; i < 2 * nodes; ++i) {
+    e[{i, i}] = 2.0;
+    e[{i, (i + 2) % (2 * nodes)}] = e[{i, (i + 2 * nodes - 2) % (2 * nodes)}] = -1.0;
+  }
+  const auto a = from_entries<double>(2 * nodes, e);
+  CHECK(maps_to_zero(a.view(), 1, 1e-13));
+  CHECK(maps_to_zero(a.view(), 2, 1e-13));
+  CHECK(!maps_to_zero(a.view(), 3, 1e-13));  // 80 000 is no multiple of 3
+  e[{12'345, 12'345}] = 2.0 + 1e-9;          // none of those that are looked at first
+  CHECK(!maps_to_zero(from_entries<double>(2 * nodes, e).view(), 2, 1e-13));
+  CHECK(maps_to_zero(from_entries<float>(2 * nodes, e).view(), 2, 1e-4));
+}

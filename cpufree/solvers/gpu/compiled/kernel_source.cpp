@@ -47,6 +47,11 @@ std::vector<std::string> layout_sources(const std::string& type) {
           free_kernels(header, room, "CPUFREE_LAYOUT_SLICE_KERNELS", of)};
 }
 
+std::string inverse_source(const std::string& type) {
+  return free_kernels("formats/layout/kernels.hpp", "layout", "CPUFREE_LAYOUT_INVERSE_KERNELS",
+                      "<" + type + ">");
+}
+
 std::string hierarchy_source() {
   return free_kernels("multigrid/setup/kernels.hpp", "multigrid::setup",
                       "CPUFREE_MULTIGRID_KERNELS");

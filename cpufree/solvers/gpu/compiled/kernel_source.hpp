@@ -22,6 +22,8 @@ std::string vectors_source(const std::string& type);
 // The kernels that lay a matrix out (formats/layout), each by its own name: those of rows, and
 // those of slices, which are compiled side by side.
 std::vector<std::string> layout_sources(const std::string& type);
+// Those of them that make a factorised sparse approximate inverse.
+std::string inverse_source(const std::string& type);
 // Those that make a hierarchy of multigrid (multigrid/setup), likewise.
 std::string hierarchy_source();
 

@@ -16,6 +16,7 @@ namespace {
 
 #define CPUFREE_NAME(K) #K,
 constexpr std::string_view kOfRows[] = {CPUFREE_LAYOUT_ROW_KERNELS(CPUFREE_NAME)};
+constexpr std::string_view kOfInverses[] = {CPUFREE_LAYOUT_INVERSE_KERNELS(CPUFREE_NAME)};
 
 // "layout::CheckRows<float>" is called CheckRows in the text for float,
 // "multigrid::setup::JoinRoots" JoinRoots.
@@ -23,12 +24,14 @@ const void* find(std::string_view name, int device) {
   const std::size_t begin = name.rfind(':') + 1, end = std::min(name.find('<'), name.size());
   const std::string plain(name.substr(begin, end - begin));
   const int devices[] = {device};
+  const auto type = [&] { return std::string(name.substr(end + 1, name.size() - end - 2)); };
   const bool of_levels = name.starts_with("multigrid::");
-  const auto codes = compiled_code(
-      of_levels ? std::vector{hierarchy_source()}
-                : layout_sources(std::string(name.substr(end + 1, name.size() - end - 2))),
-      devices);
-  const bool first = of_levels || std::ranges::count(kOfRows, plain) > 0;
+  const bool of_inverse = std::ranges::count(kOfInverses, plain) > 0;
+  const auto codes = compiled_code(of_levels    ? std::vector{hierarchy_source()}
+                                   : of_inverse ? std::vector{inverse_source(type())}
+                                                : layout_sources(type()),
+                                   devices);
+  const bool first = of_levels || of_inverse || std::ranges::count(kOfRows, plain) > 0;
   return gpu::find_kernel(codes[first ? 0 : 1], "compiled kernels", plain);
 }
 
@@ -71,6 +74,13 @@ void prepare_layout(std::span<const int> devices) {
 }
 template void prepare_layout<float>(std::span<const int>);
 template void prepare_layout<double>(std::span<const int>);
+
+template <class T>
+void prepare_inverse(std::span<const int> devices) {
+  compile_ahead({inverse_source(type_name<T>())}, devices);
+}
+template void prepare_inverse<float>(std::span<const int>);
+template void prepare_inverse<double>(std::span<const int>);
 
 void prepare_hierarchy(std::span<const int> devices) {
   compile_ahead({hierarchy_source()}, devices);

@@ -29,6 +29,10 @@ template <class T>
 void prepare_layout(std::span<const int>) {}
 template void prepare_layout<float>(std::span<const int>);
 template void prepare_layout<double>(std::span<const int>);
+template <class T>
+void prepare_inverse(std::span<const int>) {}
+template void prepare_inverse<float>(std::span<const int>);
+template void prepare_inverse<double>(std::span<const int>);
 void prepare_hierarchy(std::span<const int>) {}
 
 }  // namespace cpufree

@@ -37,10 +37,13 @@ inline std::int64_t summing_threads(std::int64_t items) {
 template <class K>
 void launch_layout(const K& kernel, std::int64_t items, gpuStream_t stream);
 
-// Begins to compile the kernels that lay a matrix out, or those of a hierarchy, for values of a
-// type, where kernels are compiled, for who is going to launch them on these devices.
+// Begins to compile the kernels that lay a matrix out, those of an approximate inverse, or those of
+// a hierarchy, for values of a type, where kernels are compiled, for who is going to launch them on
+// these devices.
 template <class T>
 void prepare_layout(std::span<const int> devices);
+template <class T>
+void prepare_inverse(std::span<const int> devices);
 void prepare_hierarchy(std::span<const int> devices);
 
 // X(K<T>) for all kernels and types of values.

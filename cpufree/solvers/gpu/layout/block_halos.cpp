@@ -237,18 +237,24 @@ void for_each_pe(const std::vector<GpuRows<T>>& rows, F&& f) {
 template <class T>
 std::vector<std::vector<std::int32_t>> cut_graphs_of(const std::vector<GpuRows<T>>& rows,
                                                      int blocks) {
-  HaloPlan<T> pattern;
+  struct Pattern {
+    PageVector<std::int64_t> ptr;
+    PageVector<std::int32_t> col;
+  };
+  std::vector<Pattern> patterns(rows.size());
   std::vector<StagedCopy> copies;
-  for (const GpuRows<T>& mine : rows) {
-    LocalSystem<T>& local = pattern.local.emplace_back();
-    local.rows_elsewhere = mine.rows;
-    local.row_ptr.resize(mine.ptr.size());
-    local.col.resize(at(mine.nnz));
-    copies.push_back({mine.device(), local.row_ptr.data(), mine.ptr.data(), mine.ptr.size() * 8});
-    copies.push_back({mine.device(), local.col.data(), mine.col.data(), at(mine.nnz) * 4});
+  std::vector<RowPattern> pes;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const GpuRows<T>& mine = rows[k];
+    auto& [ptr, col] = patterns[k];
+    ptr.resize(mine.ptr.size());
+    col.resize(at(mine.nnz));
+    copies.push_back({mine.device(), ptr.data(), mine.ptr.data(), ptr.size() * 8});
+    copies.push_back({mine.device(), col.data(), mine.col.data(), col.size() * 4});
+    pes.push_back({mine.rows, ptr.data(), col.data()});
   }
   fetch_staged(copies);
-  return cut_among_blocks(pattern, blocks);
+  return cut_among_blocks(pes, blocks);
 }
 
 // Cuts the graphs of rows instead, of those PEs for which that pays (cut_graphs).

@@ -35,10 +35,11 @@ class Staging {
   // Buffers in one allocation: for each of several, the driver has threads wait for one another.
   struct Workers {
     gpu::PinnedArray<std::byte> buffers;
+    std::size_t part = 0;                       // bytes of each
     std::vector<std::unique_ptr<Worker>> each;  // made when they first work
   };
   void run(const std::vector<StagedCopy>& copies, bool to_device);
-  Workers& workers_of(int device, std::size_t count);
+  Workers& workers_of(int device, std::size_t count, std::size_t part);
 
   std::map<int, Workers> workers_;  // of each device
 };

@@ -49,8 +49,10 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   const bool sent = matrix.device != device;
   constexpr double kSlicesAndMoved = 2.5;  // rows are sorted by length
   constexpr double kLevels = 1.5;          // of several PEs, as each has them
+  constexpr double kFactors = 2.0;         // G as it is made, and packed, and its transpose
   const bool levels = spec.factors.multigrid() && spec.pes > 1;
-  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (levels ? kLevels : 0.0);
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (levels ? kLevels : 0.0) +
+         (spec.factors.any() ? kFactors : 0.0);
 }
 // The same of all entries, for the device that makes the levels.
 double copies_for_levels(const SystemSpec& spec) {
@@ -202,8 +204,9 @@ std::vector<std::int64_t> cuts_for_gpus(const GpuPlace& place, const CsrView<T>&
                                         std::span<const std::int32_t> part,
                                         std::span<const std::int32_t> order) {
   const SystemSpec& spec = place.spec;
-  const bool can = place.team() == nullptr && order.empty() && !spec.factors.any() &&
-                   !place.several_nodes() && matrix.n > 0 && spec.pes <= layout::kMostParts;
+  const bool can = place.team() == nullptr && order.empty() &&
+                   (!spec.factors.any() || spec.factors.by_gpus()) && !place.several_nodes() &&
+                   matrix.n > 0 && spec.pes <= layout::kMostParts;
   const bool wanted =
       spec.layout > 0 || (spec.layout < 0 && matrix.nnz() >= kLeastGpuLayoutNonzeros);
   const bool with_levels = gpu_makes_hierarchy(place, matrix.nnz());
