@@ -286,6 +286,7 @@ class TileRuntime : public GridRuntime<P, A> {
     const bool several = this->pes_ > 1;
     const bool down = several && (s.ring0 || pe > 0);
     const bool up = several && (s.ring0 || pe + 1 < this->pes_);
+    if constexpr (TracingPort<P>) this->port_.sums(false);  // packets of another field
     over_rim(s, r.end - r.first, c.end - c.first, [&](int row, int column, int d) {
       const double word = word_of(from[point(s, row, column, d)]);
       const std::int64_t i = r.first + row - lo, j = c.first + column;

@@ -91,8 +91,9 @@ class Traced : public P {
   CPUFREE_KERNEL_FN Epoch arrive(Flag* counter)
     requires GridPort<P>
   {
+    const std::uint64_t sent = this->now();  // others see it before it is answered
     const Epoch before = P::arrive(counter);
-    record(TraceKind::signal, this->pe(), trace_body(slot(counter), before + 1));
+    record(TraceKind::signal, this->pe(), trace_body(slot(counter), before + 1), sent);
     return before;
   }
 
@@ -179,12 +180,15 @@ class Traced : public P {
   }
 
   CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body) {
+    record(kind, peer, body, this->now());
+  }
+  CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body, std::uint64_t time) {
     if (!writes() || (ring_->kinds >> static_cast<unsigned>(kind) & 1U) == 0U) return;
     const int thread = this->lane();
     const std::uint64_t number = written_->count[thread]++;
     const std::uint64_t place = number & (trace_capacity(ring_->capacity, thread) - 1U);
     ring_->records[trace_first(ring_->capacity, thread) + place] =
-        trace_record(kind, this->now() - ring_->start, peer, body);
+        trace_record(kind, time - ring_->start, peer, body);
   }
 
   const TraceRing* ring_;
