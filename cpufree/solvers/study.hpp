@@ -183,11 +183,12 @@ class StudiedContext : public Context<P, M, Format> {
         if (here) this->product(part, plain, f, read...);
       port_.mark(Phase::spmv);
     });
-    if (packets)
+    if (packets) {
       this->product(this->boundary(), any, [&](Row row, int lane, const auto& value) {
         if constexpr (P::computes) f(row, lane, value);
       });
-    port_.mark(Phase::spmv);
+      port_.mark(Phase::spmv);
+    }
     return here;
   }
 
