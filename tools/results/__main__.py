@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools import option_tables, page_figures, simulate_tables
 from tools.page_tables import Tables, with_tables
-from tools.results import triggered
+from tools.results import trace_picture, triggered
 from tools.results.page import page
 from tools.results.records import ROOT
 from tools.results.timeline import PICTURE, description, draw
@@ -59,6 +59,7 @@ def main() -> int:
     if parser.parse_args().write:
         write(MADE)
         draw(PICTURE)
+        trace_picture.draw(trace_picture.PICTURE)
         return 0
     old = stale(MADE)
     for path in old:
