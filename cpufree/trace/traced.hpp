@@ -72,6 +72,11 @@ class Traced : public P {
     record_packet(slot(packet), pe, tag_epoch(tag));
     P::put_packet(packet, pe, value, tag);
   }
+  // The block's threads put packets from this one on, called by the first one before they do: those
+  // to other PEs may be put by warps that write nothing down.
+  CPUFREE_KERNEL_FN void puts(const Packet* first, int pe, Epoch epoch) {
+    record(TraceKind::packet, pe, trace_body(slot(first), epoch));
+  }
   // To where `peer` has said that a packet of mine is on another PE.
   template <class V>
   CPUFREE_KERNEL_FN void send_packet(Packet* there, const V& value, std::uint64_t tag) {
@@ -135,6 +140,10 @@ class Traced : public P {
   }
   CPUFREE_KERNEL_FN void wait_ends(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::wait_end, site.from_pe, trace_body(slot(at), seen));
+  }
+  // By the first thread of a block whose threads have waited: one of them for what a PE has sent.
+  CPUFREE_KERNEL_FN void has_come(const void* at, int pe, Epoch epoch) {
+    record(TraceKind::wait_end, pe, trace_body(slot(at), epoch));
   }
   CPUFREE_KERNEL_FN void finds(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::found, site.from_pe, trace_body(slot(at), seen));

@@ -19,9 +19,12 @@ from cpufree.compiler.grid import (
     returned_fields,
     tile_kernel,
 )
+from cpufree.trace import clocks
+from cpufree.trace.messages import Messages
+from cpufree.trace.records import Kind
 from cpufree.trace.timeline import Timeline
 
-BLOCKS, PES, TURNS = 4, 2, 100
+BLOCKS, PES, TURNS = 4, 3, 100
 
 
 @cpufree.program
@@ -53,7 +56,16 @@ def test_waits_are_ended_by_messages_that_were_sent_before(
     arrays, trace = traced_kernel(kernel, arguments, lowered, BLOCKS, 1 << 15)
     assert all(np.array_equal(plain[name], arrays[name]) for name in plain)
     line = Timeline(trace)
-    assert len(line.messages.seen) > TURNS
+    messages = line.messages
+    assert len(messages.seen) > TURNS
     assert (line.waits.sent >= 0).all()
     assert trace.facts["early"] == 0
     assert trace.bytes[0, 1] > 0
+    # What first threads tell of packets that others have waited for: on GPUs it is all that is
+    # known of some PEs, and aligns the clocks of all.
+    ends = trace.select(Kind.WAIT_END)
+    told = ends[(trace.kind[ends - 1] != Kind.WAIT) | (trace.track[ends - 1] != trace.track[ends])]
+    assert np.isin(told, messages.seen).all()
+    alone = np.isin(messages.seen, told)
+    known = clocks.measure(trace, Messages(messages.sent[alone], messages.seen[alone]))
+    assert (known.bounds >= 0).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 import cpufree
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.trace import protobuf
+from cpufree.trace.files import checked
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
+from cpufree.trace.texts import lines_of
 from cpufree.trace.timeline import KERNELS, Timeline
 
 MATRICES = {
@@ -119,6 +122,17 @@ def test_a_clock_that_is_wrong_is_found_and_put_right(trace: Trace) -> None:
     offsets = np.array(found.facts["clock_offsets"])
     assert (abs(offsets - [0, 5_000_000, -7_000_000]) <= bound).all()
     assert found.facts["early"] == 0
+
+
+def test_clocks_without_messages_both_ways_are_not_known(trace: Trace) -> None:
+    words = trace.words.copy()
+    seen = np.isin(trace.kind, (Kind.WAIT_END, Kind.FOUND)) & (trace.pe == 0)
+    words[seen, 0] &= ~np.uint64(0xFF << 16)  # of another kind
+    later = trace.starts + 10**6 * np.arange(trace.pes)
+    facts = {**trace.facts, "one_clock": False}
+    found = checked(replace(trace, words=words, starts=later, facts=facts))
+    assert (found.facts["clock_bound"], found.facts["early"]) == (-1, 0)
+    assert "waits of one PE for another are not to be trusted" in "\n".join(lines_of(report(found)))
 
 
 def test_slices_of_a_track_are_nested(trace: Trace) -> None:
