@@ -196,7 +196,7 @@ class Traced : public P {
     return pens_->ring.bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
   }
   CPUFREE_KERNEL_FN void count(int pe, std::size_t bytes) {
-    if (pe == this->pe()) return;
+    if (pe == this->pe() || !kept(TraceKind::payload)) return;
     if constexpr (requires(std::uint64_t* sum) { P::tally(sum, bytes); }) {
       P::tally(bytes_to(pe), bytes);
     } else {
@@ -207,9 +207,10 @@ class Traced : public P {
     }
   }
 
-  CPUFREE_KERNEL_FN bool writes(TraceKind kind) const {
-    return writes() && (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0U;
+  CPUFREE_KERNEL_FN bool kept(TraceKind kind) const {
+    return (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0U;
   }
+  CPUFREE_KERNEL_FN bool writes(TraceKind kind) const { return writes() && kept(kind); }
   CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body) {
     if (writes(kind)) record(kind, peer, body, this->now());
   }

@@ -149,6 +149,20 @@ def test_slices_of_a_track_are_nested(trace: Trace) -> None:
             open_until.append(end)
 
 
+def test_phases_alone_count_no_payload_and_cost_no_bit() -> None:
+    A = cpufree.generate.poisson2d(24, 24)
+    with cpufree.Solver(A, engine="cpu_threads", pes=2, blocks=1) as solver:
+        system = solver._matrix.layout.opened()
+        options = {"method": "prcg", "pc": "jacobi", "rtol": 1e-8}
+        plain = system.solve(np.ones(576), None, None, options, None)
+        options |= {"study": "trace", "trace_kinds": 1 << Kind.PHASE}
+        found = system.solve(np.ones(576), None, None, options, None)
+    assert np.array_equal(plain["x"], found["x"])
+    trace = Trace.of_core(found["trace"], {})
+    assert set(trace.kind) == {Kind.PHASE}
+    assert not trace.bytes.any()
+
+
 def test_rings_that_are_too_small_keep_the_last_records() -> None:
     A = MATRICES["poisson2d"]()
     with cpufree.Solver(A, engine="cpu_threads", pes=2, blocks=1) as solver:
