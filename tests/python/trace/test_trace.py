@@ -13,7 +13,7 @@ import pytest
 
 import cpufree
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
-from cpufree.trace import protobuf
+from cpufree.trace import clocks, protobuf
 from cpufree.trace.files import checked
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
@@ -276,3 +276,6 @@ def test_a_stencil_is_traced_and_keeps_its_bits(pes: int) -> None:
     assert found.trace is not None
     points = found.plan["pe_halo_points"] * found.plan["exchanges"]
     assert int(found.trace.bytes.sum()) == 8 * points
+    known = clocks.measure(replace(found.trace, facts={"one_clock": False}))
+    assert (known.bounds >= 0).all()
+    assert (Timeline(found.trace).waits.sent >= 0).all()
