@@ -25,6 +25,7 @@ check() { # check VERSION
     "$nvcc" -arch=sm_90 -dlink -fatbin "$dir/calls.o" "$home/lib/libnvshmem_device.a" -o "$dir/calls.fatbin"
     "$nvcc" "${device[@]}" -c cpufree/probes/nvshmem.cu -o "$dir/probe.o"
     "$nvcc" -arch=sm_90 -dlink -fatbin "$dir/probe.o" "$home/lib/libnvshmem_device.a" -o "$dir/probe.fatbin"
+    "$nvcc" "${device[@]}" -c tests/cpp/device/traced_nvshmem.cu -o "$dir/traced.o"
     local source
     for source in cpufree/engines/nvshmem/library.cpp cpufree/baselines/nvshmem_library.cpp; do
         "${CXX:-c++}" -std=c++20 -fsyntax-only -I. -Icpufree/gpu/cuda -include nvshmem_host.h \

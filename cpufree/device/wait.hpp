@@ -58,22 +58,24 @@ CPUFREE_KERNEL_FN bool look_until(L&& look, G&& go_on) {
 template <Port P, class L, class S>
 CPUFREE_KERNEL_FN bool wait_until(P& port, L&& look, [[maybe_unused]] const void* at,
                                   const WaitSite& site, Epoch want, const Epoch& seen, S&& leaves) {
-  const auto traced = [&]([[maybe_unused]] bool first) {
-    const bool here = look();
-    if constexpr (TracingPort<P>) {
-      if (first && here) port.finds(at, site, seen);
-      if (first && !here) port.wait_begins(site, want);
-      if (!first && here) port.wait_ends(at, site, seen);
-    }
-    return here;
-  };
   auto wait = port.start_wait();
   bool left = false;
   const auto go_on = [&] {
     left = leaves();
     return !left && port.keep_waiting(wait);
   };
-  if (look_until(traced, go_on)) return true;
+  if constexpr (TracingPort<P>) {
+    const auto traced = [&](bool first) {
+      const bool here = look();
+      if (first && here) port.finds(at, site, seen);
+      if (first && !here) port.wait_begins(site, want);
+      if (!first && here) port.wait_ends(at, site, seen);
+      return here;
+    };
+    if (look_until(traced, go_on)) return true;
+  } else {
+    if (look_until([&](bool) { return look(); }, go_on)) return true;
+  }
   if (left) return false;
   file_wait(port, wait, site, want, seen);
   return false;
@@ -96,53 +98,42 @@ CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const Wa
   return wait_flag(port, flag, want, site, [] { return false; });
 }
 
-// Tells a port that traces of a wait for packets, of which the last to come counts: lacks(k) says
-// whether packet k is still missing. For other ports it is nothing.
-template <class P, class A, class S, class L>
-class PacketTrace {
- public:
-  CPUFREE_KERNEL_FN PacketTrace(P& port, A& at, S& site, Epoch want, L&& lacks)
-      : port_(port), at_(at), site_(site), want_(want), lacks_(lacks) {}
-
-  // After a look at N packets, which has found all or not; returns that.
-  template <int N>
-  CPUFREE_KERNEL_FN bool looked(bool first, bool all) {
-    if constexpr (TracingPort<P>) {
-      if (!all)
-        for (int k = 0; k < N; ++k)
-          if (lacks_(k)) last_ = k;
-      if (last_ >= 0 && all) port_.wait_ends(at_(last_), site_(last_), want_);
-      if (last_ >= 0 && first) port_.wait_begins(site_(last_), want_);
-    }
+// look(first), which looks at N packets and says whether it has found all, for a port that traces:
+// of a wait for packets the last one to come counts. lacks(k): packet k is still missing.
+template <int N, TracingPort P, class L, class A, class S, class K>
+CPUFREE_KERNEL_FN auto traced_look(P& port, L& look, A& at, S& site, Epoch want, K& lacks) {
+  return [&port, &look, &at, &site, want, &lacks, last = -1](bool first) mutable {
+    const bool all = look(first);
+    if (!all)
+      for (int k = 0; k < N; ++k)
+        if (lacks(k)) last = k;
+    if (last >= 0 && all) port.wait_ends(at(last), site(last), want);
+    if (last >= 0 && first) port.wait_begins(site(last), want);
     return all;
-  }
-
- private:
-  P& port_;
-  A& at_;
-  S& site_;
-  Epoch want_;
-  L lacks_;
-  int last_ = -1;
-};
+  };
+}
 
 // `wait_packets`; `join(bool)` decides for those who wait together.
 template <int N, Port P, class A, class S, class J>
 CPUFREE_KERNEL_FN bool wait_packets_joined(P& port, A&& at, int count, Epoch want, S&& site,
                                            Packet (&out)[N], J&& join) {
-  PacketTrace traced(port, at, site, want,
-                     [&](int k) { return k < count && k < N && !arrived(out[k].tag, want); });
-  const auto look = [&](bool first) {
+  const auto look = [&](bool) {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k)
       if (k < count) out[k] = port.get_packet(at(k));
     bool here = true;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) here = here && (k >= count || arrived(out[k].tag, want));
-    return traced.template looked<N>(first, join(here));
+    return join(here);
   };
   auto wait = port.start_wait();
-  if (look_until(look, [&] { return join(port.keep_waiting(wait)); })) return true;
+  const auto go_on = [&] { return join(port.keep_waiting(wait)); };
+  if constexpr (TracingPort<P>) {
+    const auto lacks = [&](int k) { return k < count && !arrived(out[k].tag, want); };
+    if (look_until(traced_look<N>(port, look, at, site, want, lacks), go_on)) return true;
+  } else {
+    if (look_until(look, go_on)) return true;
+  }
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -175,18 +166,22 @@ CPUFREE_KERNEL_FN bool wait_packets_together(P& port, A&& at, int count, Epoch w
 template <int N, Port P, class A, class B, class S, class K>
 CPUFREE_KERNEL_FN bool wait_some_together(P& port, A&& at, B&& awaited, Epoch want, S&& site,
                                           K (&out)[N]) {
-  PacketTrace traced(port, at, site, want,
-                     [&](int k) { return awaited(k) && !arrived(out[k], want); });
-  const auto look = [&](bool first) {
+  const auto look = [&](bool) {
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) out[k] = port.get_packet(at(k));
     bool here = true;
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) here = here && (!awaited(k) || arrived(out[k], want));
-    return traced.template looked<N>(first, port.warp_all(here));
+    return port.warp_all(here);
   };
   auto wait = port.start_wait();
-  if (look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) return true;
+  const auto go_on = [&] { return port.warp_all(port.keep_waiting(wait)); };
+  if constexpr (TracingPort<P>) {
+    const auto lacks = [&](int k) { return awaited(k) && !arrived(out[k], want); };
+    if (look_until(traced_look<N>(port, look, at, site, want, lacks), go_on)) return true;
+  } else {
+    if (look_until(look, go_on)) return true;
+  }
   int missing = -1;
   Epoch seen = 0;
   CPUFREE_UNROLL
@@ -201,19 +196,20 @@ template <Port P>
 CPUFREE_KERNEL_FN bool wait_flags_together(P& port, const Flag* flag, bool mine, Epoch want,
                                            const WaitSite& site) {
   Epoch seen = 0;
-  bool late = false;
-  const auto look = [&](bool first) {
+  const auto look = [&](bool) {
     if (mine) seen = port.get_flag(flag);
-    const bool all = port.warp_all(!mine || reached(seen, want));
-    if constexpr (TracingPort<P>) {
-      if (first) late = mine && !reached(seen, want);
-      if (late && first) port.wait_begins(site, want);
-      if (late && all) port.wait_ends(flag, site, seen);
-    }
-    return all;
+    return port.warp_all(!mine || reached(seen, want));
   };
   auto wait = port.start_wait();
-  if (look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) return true;
+  const auto go_on = [&] { return port.warp_all(port.keep_waiting(wait)); };
+  if constexpr (TracingPort<P>) {
+    const auto lacks = [&](int) { return mine && !reached(seen, want); };
+    const auto at = [&](int) { return flag; };
+    const auto from = [&](int) { return site; };
+    if (look_until(traced_look<1>(port, look, at, from, want, lacks), go_on)) return true;
+  } else {
+    if (look_until(look, go_on)) return true;
+  }
   if (mine && !reached(seen, want)) file_wait(port, wait, site, want, seen);
   return false;
 }

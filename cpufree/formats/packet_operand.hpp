@@ -30,16 +30,20 @@ struct PacketOperand {
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], T (&out)[N]) const {
     auto wait = port.start_wait();
-    [[maybe_unused]] std::int32_t last = -1;
-    const auto look_again = [&]([[maybe_unused]] bool first) {
-      const bool here = look(columns, out);
-      if constexpr (TracingPort<P>) {
-        if (first && !here && !gone) last = begin_trace(columns);
-        if (!first && here && last >= 0) port.wait_ends(halo + last, site_of(last), want);
-      }
-      return here;
-    };
-    if (look_until(look_again, [&] { return !gone && port.keep_waiting(wait); }) || gone) return;
+    const auto look_at_all = [&](bool) { return look(columns, out); };
+    const auto go_on = [&] { return !gone && port.keep_waiting(wait); };
+    bool here = false;
+    if constexpr (TracingPort<P>) {
+      const auto at = [&](int k) { return halo + (columns[k] - limit); };
+      const auto site = [&](int k) { return site_of(columns[k] - limit); };
+      const auto lacks = [&](int k) {
+        return columns[k] >= limit && !gone && !arrived(port.get_packet(at(k)).tag, want);
+      };
+      here = look_until(traced_look<N>(port, look_at_all, at, site, want, lacks), go_on);
+    } else {
+      here = look_until(look_at_all, go_on);
+    }
+    if (here || gone) return;
     gone = true;
     CPUFREE_ONE_COPY
     for (const std::int32_t column : columns) {
@@ -71,17 +75,6 @@ struct PacketOperand {
   CPUFREE_KERNEL_FN WaitSite site_of(std::int32_t packet) const {
     const std::int32_t from = source[packet];
     return {Channel::halo_arrival, from / port.blocks(), from % port.blocks()};
-  }
-  // Tells a port that traces of a wait for the last packet that is missing now, and returns it; -1:
-  // none is.
-  template <int N>
-  CPUFREE_KERNEL_FN std::int32_t begin_trace(const std::int32_t (&columns)[N]) const {
-    std::int32_t last = -1;
-    for (const std::int32_t column : columns)
-      if (column >= limit && !arrived(port.get_packet(halo + (column - limit)).tag, want))
-        last = column - limit;
-    if (last >= 0) port.wait_begins(site_of(last), want);
-    return last;
   }
 };
 

@@ -57,16 +57,22 @@ struct PacketsOperand {
     SmallPacket got[N] = {};
     const auto at = [&](int k) { return from.entries + columns[k]; };
     const auto where = [&](int k) { return site(columns[k]); };
-    PacketTrace traced(port, at, where, from.want,
-                       [&](int k) { return !arrived(got[k], from.want); });
     const auto look = [&](bool first) {
       CPUFREE_UNROLL
       for (int k = 0; k < N; ++k)
         if (first || !arrived(got[k], from.want)) got[k] = port.get_packet(at(k));
-      return traced.template looked<N>(first, port.warp_all(all_here(got)));
+      return port.warp_all(all_here(got));
     };
     auto wait = port.start_wait();
-    if (!look_until(look, [&] { return port.warp_all(port.keep_waiting(wait)); })) {
+    const auto go_on = [&] { return port.warp_all(port.keep_waiting(wait)); };
+    bool here = false;
+    if constexpr (TracingPort<P>) {
+      const auto lacks = [&](int k) { return !arrived(got[k], from.want); };
+      here = look_until(traced_look<N>(port, look, at, where, from.want, lacks), go_on);
+    } else {
+      here = look_until(look, go_on);
+    }
+    if (!here) {
       gone = true;
       CPUFREE_ONE_COPY
       for (int k = 0; k < N; ++k)

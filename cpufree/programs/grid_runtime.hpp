@@ -239,6 +239,7 @@ class GridRuntime {
     }
     if (any) port_.acquire(scope);
     if (!port_.all(here)) return false;
+    if constexpr (TracingPort<P>) tell_of_partials(slots, epoch);
     fold(value, sources < port_.lanes() ? sources : port_.lanes(), f);
     return true;
   }
@@ -341,6 +342,12 @@ class GridRuntime {
     for (int to = port_.lane(); to < pes_; to += port_.lanes())
       for (int k = 0; k < 2; ++k) port_.put_packet(mine + k, to, words[k], make_tag(epoch, 0));
     if constexpr (TracingPort<P>) port_.sums(false);
+  }
+  // Of those of other PEs one each, whichever thread has waited for it: they align clocks.
+  CPUFREE_KERNEL_FN void tell_of_partials(const Packet* slots, Epoch epoch) {
+    if (port_.lane() != 0) return;
+    for (int pe = 0; pe < pes_; ++pe)
+      if (pe != pe_) port_.has_come(slots + 2 * (pe * port_.blocks() + port_.block()), pe, epoch);
   }
   template <class V>
   CPUFREE_KERNEL_FN bool pull(V& value, const Packet* slot, Epoch epoch, int source) {

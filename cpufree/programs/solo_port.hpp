@@ -122,6 +122,16 @@ class SoloPort : public Unstudied {
   {
     port_.sums(begin);
   }
+  CPUFREE_KERNEL_FN void puts(const Packet* first, int, Epoch epoch)
+    requires TracingPort<P>
+  {
+    port_.puts(first, port_.pe(), epoch);
+  }
+  CPUFREE_KERNEL_FN void has_come(const void* at, int, Epoch epoch)
+    requires TracingPort<P>
+  {
+    port_.has_come(at, port_.pe(), epoch);
+  }
   CPUFREE_KERNEL_FN void moves(int pe, std::uint64_t bytes)
     requires TracingPort<P>
   {

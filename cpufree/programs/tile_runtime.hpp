@@ -183,7 +183,10 @@ class TileRuntime : public GridRuntime<P, A> {
     (send(fields), ...);
     bool here = !(this->port_.lane() == 0 && this->stopped());
     ((here = here && receive(fields)), ...);
-    return this->port_.all(here);
+    here = this->port_.all(here);
+    if constexpr (TracingPort<P>)
+      if (here && this->port_.lane() == 0) (tell_of_ghosts(fields), ...);
+    return here;
   }
 
  private:
@@ -286,6 +289,10 @@ class TileRuntime : public GridRuntime<P, A> {
     const bool several = this->pes_ > 1;
     const bool down = several && (s.ring0 || pe > 0);
     const bool up = several && (s.ring0 || pe + 1 < this->pes_);
+    if constexpr (TracingPort<P>) {
+      this->port_.sums(false);  // packets of another field
+      if (this->port_.lane() == 0) tell_of_rim(x, down, up);
+    }
     over_rim(s, r.end - r.first, c.end - c.first, [&](int row, int column, int d) {
       const double word = word_of(from[point(s, row, column, d)]);
       const std::int64_t i = r.first + row - lo, j = c.first + column;
@@ -297,6 +304,38 @@ class TileRuntime : public GridRuntime<P, A> {
         this->port_.put_packet(slot + packet(s, i - mine + s.around, j, d), this->above_me(), word,
                                tag);
     });
+  }
+
+  // Tells a port that traces which packets other PEs get: from the first one of each on.
+  template <class T>
+  CPUFREE_KERNEL_FN void tell_of_rim(const Exchanged<T>& x, bool down, bool up) {
+    const TileShape& s = x.shape;
+    const Part r = rows_of_field(s), c = columns_of_field(s);
+    if (r.first >= r.end || c.first >= c.end) return;
+    const Packet* const slot = slot_of(s, x.epoch);
+    const std::int64_t mine = this->rows_of(this->pe_, s.n0);
+    const std::int64_t beneath = this->rows_of(this->below_me(), s.n0);
+    const std::int64_t first = r.first - this->lo(), last_ones = mine - s.around;
+    if (down && first < s.around)
+      this->port_.puts(slot + packet(s, first + beneath + s.around, c.first, 0), this->below_me(),
+                       x.epoch);
+    if (up && r.end - this->lo() > last_ones)
+      this->port_.puts(slot + packet(s, (first > last_ones ? first - last_ones : 0), c.first, 0),
+                       this->above_me(), x.epoch);
+  }
+  // And that the first one from each has come, whichever thread has waited for it.
+  template <class T>
+  CPUFREE_KERNEL_FN void tell_of_ghosts(const Exchanged<T>& x) {
+    const TileShape& s = x.shape;
+    const Part r = rows_of_field(s), c = columns_of_field(s);
+    if (this->pes_ == 1 || r.first >= r.end || c.first >= c.end) return;
+    const Packet* const slot = slot_of(s, x.epoch);
+    const std::int64_t mine = this->rows_of(this->pe_, s.n0);
+    if ((s.ring0 || this->pe_ > 0) && r.first == this->lo())
+      this->port_.has_come(slot + packet(s, 0, c.first, 0), this->below_me(), x.epoch);
+    if ((s.ring0 || this->pe_ + 1 < this->pes_) && r.end - this->lo() == mine)
+      this->port_.has_come(slot + packet(s, mine + s.around, c.first, 0), this->above_me(),
+                           x.epoch);
   }
 
   template <class T>

@@ -168,9 +168,10 @@ class StudiedContext : public Context<P, M, Format> {
     port_.mark(Phase::vector);
     if (!arrivals_.wait_local()) return false;
     const auto plain = as(Operand<T>{v.data});
-    const bool collects = this->block_halos();
+    const bool collects = this->block_halos();  // of rows of other blocks of the PE, too
     const bool packets = v.halo != nullptr && !collects;
     const auto any = as(StudiedOperand<P, T>{this->packet_operand(v)});
+    if (!collects) port_.mark(Phase::halo_wait);
     bool here = true;
     this->parts_backwards([&](const Part& part, auto) {
       if (part.boundary && packets) return;
@@ -178,16 +179,17 @@ class StudiedContext : public Context<P, M, Format> {
         this->collect(v, [&](std::int32_t packet) { return within(packet); });
       if constexpr (P::communicates)
         if (part.boundary && !collects) here = arrivals_.wait_halo();
-      port_.mark(Phase::halo_wait);
+      if (part.boundary) port_.mark(Phase::halo_wait);
       if constexpr (P::computes)
         if (here) this->product(part, plain, f, read...);
       port_.mark(Phase::spmv);
     });
-    if (packets)
+    if (packets) {
       this->product(this->boundary(), any, [&](Row row, int lane, const auto& value) {
         if constexpr (P::computes) f(row, lane, value);
       });
-    port_.mark(Phase::spmv);
+      port_.mark(Phase::spmv);
+    }
     return here;
   }
 

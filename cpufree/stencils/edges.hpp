@@ -84,9 +84,20 @@ class Edges {
     });
   }
 
+  // f(edge) for those of other PEs, by the first thread: for a port that traces.
+  template <class F>
+  CPUFREE_KERNEL_FN void tell(const TileEdge* edges, F&& f) {
+    if (port_.lane() != 0) return;
+    for (std::int32_t e = 0; e < tile_.edges; ++e)
+      if (edges[e].pe != port_.pe()) f(edges[e]);
+  }
+
   CPUFREE_KERNEL_FN void send_packets(const Layer<T>& values) {
     const std::uint64_t tag = make_tag(epoch_, 0U);
     Packet* const packets = mailboxes_.packets + parity();
+    if constexpr (TracingPort<P>)
+      tell(tile_.sends,
+           [&](const TileEdge& edge) { port_.puts(packets + edge.mailbox, edge.pe, epoch_); });
     each_of_all(tile_.sends, values, [&](const TileEdge& edge, std::int32_t k, const T& value) {
       port_.put_packet(packets + edge.mailbox + k, edge.pe, static_cast<double>(value), tag);
     });
@@ -103,7 +114,13 @@ class Edges {
                       port_, [&](int) { return packets + edge.mailbox + k; }, 1, epoch_, site, got);
       value = static_cast<T>(got[0].value);
     });
-    return port_.all(here);
+    here = port_.all(here);
+    if constexpr (TracingPort<P>)
+      if (here)
+        tell(tile_.receives, [&](const TileEdge& edge) {
+          port_.has_come(packets + edge.mailbox, edge.pe, epoch_);
+        });
+    return here;
   }
 
   CPUFREE_KERNEL_FN void send_values(const Layer<T>& values) {

@@ -2,7 +2,7 @@
 // policy type: the same kernels are instantiated with `Traced<P>` in place of P, do the same, and
 // have the same results. Kernels for P have not an instruction of this.
 //
-// Each thread of a block's first warp writes a ring of its own, so that there are no atomics, and
+// Each thread of a block's first warp writes a ring of its own, so that records need no atomics and
 // no fence: the host reads once the kernels have ended. On a CPU a block has one thread, and the
 // ring has all that it does; on a GPU what the first warp does stands for the block, whose other
 // warps meet it at the next barrier. Payload is counted by all threads.
@@ -17,19 +17,34 @@ template <class P>
 class Traced : public P {
  public:
   static constexpr int kWriters = P::warp_width;
-  // How many records each thread has written. Copies of the port share it.
-  struct Written {
-    std::uint64_t count[static_cast<unsigned>(kWriters)] = {};
+  // Where a thread writes its next record: its ring, how many it has written, and how many the ring
+  // holds, less 1. They wrap, as `written` does where only its lower half counts.
+  struct alignas(16) Pen {
+    TraceRecord* records = nullptr;
+    std::uint32_t count = 0, mask = 0;
+  };
+  // What is read for each record. It is held where threads read it fast: what lies in memory has to
+  // be fetched anew after each `acquire`. Copies of the port share it.
+  struct Pens {
+    TraceRing ring;
+    Pen of[static_cast<unsigned>(kWriters)];
   };
 
-  CPUFREE_KERNEL_FN Traced(const P& port, const TraceRing& ring, Written& written)
-      : P(port), ring_(&ring), written_(&written) {
-    if (writes()) written.count[this->lane()] = ring.written[this->lane()];
+  CPUFREE_KERNEL_FN Traced(const P& port, Pens& pens)
+      : P(port), pens_(&pens), kinds_(pens.ring.kinds) {
+    if (!writes()) return;
+    const TraceRing& ring = pens.ring;
+    const int lane = this->lane();
+    pens.of[lane] = {ring.records + trace_first(ring.capacity, lane),
+                     static_cast<std::uint32_t>(ring.written[lane]),
+                     trace_capacity(ring.capacity, lane) - 1U};
   }
 
   // At the end of the kernel: the next one goes on there.
   CPUFREE_KERNEL_FN void store_counts() const {
-    if (writes()) ring_->written[this->lane()] = written_->count[this->lane()];
+    if (!writes()) return;
+    std::uint64_t& written = pens_->ring.written[this->lane()];
+    written += pens_->of[this->lane()].count - static_cast<std::uint32_t>(written);
   }
 
   CPUFREE_KERNEL_FN void mark(Phase phase) {
@@ -56,6 +71,11 @@ class Traced : public P {
     if (!reduces_) count(pe, sizeof(value));
     record_packet(slot(packet), pe, tag_epoch(tag));
     P::put_packet(packet, pe, value, tag);
+  }
+  // The block's threads put packets from this one on, called by the first one before they do: those
+  // to other PEs may be put by warps that write nothing down.
+  CPUFREE_KERNEL_FN void puts(const Packet* first, int pe, Epoch epoch) {
+    record(TraceKind::packet, pe, trace_body(slot(first), epoch));
   }
   // To where `peer` has said that a packet of mine is on another PE.
   template <class V>
@@ -91,8 +111,9 @@ class Traced : public P {
   CPUFREE_KERNEL_FN Epoch arrive(Flag* counter)
     requires GridPort<P>
   {
+    const std::uint64_t sent = this->now();  // others see it before it is answered
     const Epoch before = P::arrive(counter);
-    record(TraceKind::signal, this->pe(), trace_body(slot(counter), before + 1));
+    record(TraceKind::signal, this->pe(), trace_body(slot(counter), before + 1), sent);
     return before;
   }
 
@@ -120,6 +141,10 @@ class Traced : public P {
   CPUFREE_KERNEL_FN void wait_ends(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::wait_end, site.from_pe, trace_body(slot(at), seen));
   }
+  // By the first thread of a block whose threads have waited: one of them for what a PE has sent.
+  CPUFREE_KERNEL_FN void has_come(const void* at, int pe, Epoch epoch) {
+    record(TraceKind::wait_end, pe, trace_body(slot(at), epoch));
+  }
   CPUFREE_KERNEL_FN void finds(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::found, site.from_pe, trace_body(slot(at), seen));
   }
@@ -132,7 +157,7 @@ class Traced : public P {
 
  private:
   CPUFREE_KERNEL_FN void record_signal(const Flag* flag, int pe, Epoch epoch) {
-    if (!writes()) return;
+    if (!writes(TraceKind::signal)) return;
     std::uint64_t* const bytes = bytes_to(pe);
     if (const std::uint64_t more = bytes[0] - bytes[1]; more != 0) {
       record(TraceKind::payload, pe, more);
@@ -148,7 +173,7 @@ class Traced : public P {
   }
   CPUFREE_KERNEL_FN void record_sent(const void* there, std::size_t bytes, Epoch epoch) {
     // Memory of a PE begins at its base: it is that of the last base before.
-    auto* const mine = const_cast<std::byte*>(ring_->base);
+    auto* const mine = const_cast<std::byte*>(pens_->ring.base);
     int pe = 0;
     std::uint64_t least = ~std::uint64_t{0};
     for (int k = 0; k < this->pes(); ++k) {
@@ -162,33 +187,43 @@ class Traced : public P {
   }
   CPUFREE_KERNEL_FN bool writes() const { return this->lane() < kWriters; }
   CPUFREE_KERNEL_FN std::uint64_t slot(const void* at) const {
-    return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - ring_->base) / 16;
+    return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - pens_->ring.base) / 16;
   }
   CPUFREE_KERNEL_FN static std::uint64_t of(const WaitSite& site) {
     return trace_site(site.from_block, static_cast<std::uint32_t>(site.channel));
   }
   CPUFREE_KERNEL_FN std::uint64_t* bytes_to(int pe) const {
-    return ring_->bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
+    return pens_->ring.bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
   }
-  // Volatile: kernels tell compilers that the iterations of their loops are independent
-  // (CPUFREE_INDEPENDENT), which is true of what they compute, and not of a sum beside it.
   CPUFREE_KERNEL_FN void count(int pe, std::size_t bytes) {
-    if (pe == this->pe()) return;
-    volatile std::uint64_t* const sum = bytes_to(pe);
-    *sum = *sum + bytes;
+    if (pe == this->pe() || !kept(TraceKind::payload)) return;
+    if constexpr (requires(std::uint64_t* sum) { P::tally(sum, bytes); }) {
+      P::tally(bytes_to(pe), bytes);
+    } else {
+      // Volatile: kernels tell compilers that the iterations of their loops are independent
+      // (CPUFREE_INDEPENDENT), which is true of what they compute, and not of a sum beside it.
+      volatile std::uint64_t* const sum = bytes_to(pe);
+      *sum = *sum + bytes;
+    }
   }
 
+  CPUFREE_KERNEL_FN bool kept(TraceKind kind) const {
+    return (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0U;
+  }
+  CPUFREE_KERNEL_FN bool writes(TraceKind kind) const { return writes() && kept(kind); }
   CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body) {
-    if (!writes() || (ring_->kinds >> static_cast<unsigned>(kind) & 1U) == 0U) return;
-    const int thread = this->lane();
-    const std::uint64_t number = written_->count[thread]++;
-    const std::uint64_t place = number & (trace_capacity(ring_->capacity, thread) - 1U);
-    ring_->records[trace_first(ring_->capacity, thread) + place] =
-        trace_record(kind, this->now() - ring_->start, peer, body);
+    if (writes(kind)) record(kind, peer, body, this->now());
+  }
+  CPUFREE_KERNEL_FN void record(TraceKind kind, int peer, std::uint64_t body, std::uint64_t time) {
+    if (!writes(kind)) return;
+    Pen& pen = pens_->of[this->lane()];
+    const std::uint32_t number = pen.count;
+    pen.count = number + 1;
+    pen.records[number & pen.mask] = trace_record(kind, time - pens_->ring.start, peer, body);
   }
 
-  const TraceRing* ring_;
-  Written* written_;
+  Pens* pens_;
+  std::uint32_t kinds_;   // that are written down
   bool reduces_ = false;  // packets are of a reduction
   int last_pe_ = -1;      // of the last packet that is recorded
   Epoch last_epoch_ = 0;
@@ -197,9 +232,9 @@ class Traced : public P {
 // kernel(port), traced: `rings` has one for each block.
 template <class P, class F>
 CPUFREE_KERNEL_FN void run_traced(P& port, const TraceRing* rings, F&& kernel) {
-  using Written = typename Traced<P>::Written;
-  typename P::template Held<Written> written = port.hold(Written{});
-  Traced<P> traced(port, rings[port.block()], written);
+  using Pens = typename Traced<P>::Pens;
+  typename P::template Held<Pens> pens = port.hold(Pens{rings[port.block()], {}});
+  Traced<P> traced(port, pens);
   kernel(traced);
   traced.store_counts();
 }

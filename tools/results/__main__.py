@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from tools.results import option_tables, page_figures, simulate_tables, triggered
+from tools.results import option_tables, page_figures, simulate_tables, trace_picture, triggered
 from tools.results.page import page
 from tools.results.page_tables import Tables, with_tables
 from tools.results.records import ROOT
@@ -58,6 +58,7 @@ def main() -> int:
     if parser.parse_args().write:
         write(MADE)
         draw(PICTURE)
+        trace_picture.draw(trace_picture.PICTURE)
         return 0
     old = stale(MADE)
     for path in old:

@@ -131,6 +131,11 @@ __device__ inline void await_copy_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+// Adds to a sum that no other thread has, without waiting for what was there.
+__device__ inline void add_on_the_way(std::uint64_t* sum, std::uint64_t amount) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(sum), "l"(amount) : "memory");
+}
+
 __device__ inline std::uint64_t nanoseconds() {
   std::uint64_t time;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));

@@ -267,6 +267,7 @@ class Port : public Unstudied {
     *shared_.iteration = iteration;
   }
 
+  __device__ static void tally(std::uint64_t* sum, std::uint64_t n) { add_on_the_way(sum, n); }
   __device__ static std::uint64_t now() { return nanoseconds(); }
   __device__ static std::uint64_t ticks() { return static_cast<std::uint64_t>(clock64()); }
 

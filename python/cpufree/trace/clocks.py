@@ -31,8 +31,9 @@ class Clocks:
 
     @property
     def bound(self) -> int:
-        """The largest of the bounds."""
-        return int(self.bounds.max(initial=0))
+        """The largest of the bounds; -1 where one is not known."""
+        unknown = (self.bounds < 0).any()
+        return -1 if unknown else int(self.bounds.max(initial=0))
 
 
 def has_none(least: Integers, one: int, other: int) -> bool:
@@ -61,11 +62,16 @@ def aligned(trace: Trace) -> Trace:
 
 
 def violations(trace: Trace, messages: Messages, bounds: Integers) -> Integers:
-    """Return the messages that are seen before they are sent, by more than the bounds allow."""
+    """Return the messages that are seen before they are sent, by more than the bounds allow.
+
+    Nothing can be said of those between PEs of which one has a clock that is not known (bound -1).
+    """
     sent, seen = messages.sent, messages.seen
+    one, other = trace.pe[sent], trace.pe[seen]
+    unknown = (one != other) & ((bounds[one] < 0) | (bounds[other] < 0))
     known = np.maximum(bounds, 0)
     early = trace.time[sent] - trace.time[seen]
-    return np.flatnonzero(early > known[trace.pe[sent]] + known[trace.pe[seen]])
+    return np.flatnonzero(~unknown & (early > known[one] + known[other]))
 
 
 def _least(trace: Trace, messages: Messages, part: slice) -> Integers:

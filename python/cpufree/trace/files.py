@@ -7,6 +7,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from typing import IO
 
 import numpy as np
@@ -60,16 +61,16 @@ def save(trace: Trace, path: PathLike) -> None:
 def checked(trace: Trace) -> Trace:
     """Return a trace on one clock, in whose facts stands how well that is known.
 
-    "clock_bound": by how many ns the clocks of two PEs may differ; "early": messages that are seen
-    before they are sent by more than that, which must not be.
+    "clock_bound": by how many ns the clocks of two PEs may differ, -1 where that is not known of
+    some; "early": messages that are seen before they are sent by more than that, which must not be.
     """
     trace = clocks.aligned(trace)
     line = Timeline(trace)
-    bounds = clocks.measure(trace, line.messages).bounds
+    known = clocks.measure(trace, line.messages)
     if trace.facts.get("one_clock", False):
-        bounds = np.zeros_like(bounds)
-    early = clocks.violations(trace, line.messages, bounds)
-    facts = {"clock_bound": int(bounds.max(initial=0)), "early": len(early)}
+        known = replace(known, bounds=np.zeros_like(known.bounds))
+    early = clocks.violations(trace, line.messages, known.bounds)
+    facts = {"clock_bound": known.bound, "early": len(early)}
     return Trace(trace.tracks, trace.words, trace.bytes, trace.starts, {**trace.facts, **facts})
 
 

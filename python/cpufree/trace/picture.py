@@ -76,10 +76,13 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def write_figure(figure: Figure, path: str) -> None:
-    """Write a figure in the format of the name."""
+    """Write a figure in the format of the name, the same bytes for the same figure."""
     suffix = os.path.splitext(path)[1].lower().lstrip(".")
-    with write_file(path) as file:
-        figure.savefig(file, format=suffix, dpi=150)
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    import matplotlib  # new_figure has found it
+
+    with write_file(path) as file, matplotlib.rc_context({"svg.hashsalt": "cpufree"}):
+        figure.savefig(file, format=suffix, dpi=150, metadata=undated.get(suffix))
 
 
 def _draw_bytes(axes: Axes, report: Report) -> None:

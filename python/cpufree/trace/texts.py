@@ -34,9 +34,11 @@ def lines_of(report: Report) -> list[str]:
     ]
     if report.facts.get("one_clock"):
         lines.append("one clock for all PEs")
+    elif (bound := int(report.facts.get("clock_bound", 0))) >= 0:
+        lines.append(f"clocks of two PEs are aligned within {time_text(1e-9 * bound)}")
     else:
-        bound = time_text(1e-9 * int(report.facts.get("clock_bound", 0)))
-        lines.append(f"clocks of two PEs are aligned within {bound}")
+        lines.append("clocks of PEs are not aligned, for want of messages both ways: waits of one "
+                     "PE for another are not to be trusted")  # fmt: skip
     early = int(report.facts.get("early", 0))
     lines.append(
         f"{counted(early, 'message')} seen before they were sent: the clocks are not to be trusted"

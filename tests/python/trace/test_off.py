@@ -52,31 +52,28 @@ run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,
 def without_tracing(folder: Path) -> Path:
     """Return a folder with the headers, less all lines that are there for tracing."""
     shutil.copytree(ROOT / "cpufree", folder / "cpufree")
-    wait = folder / "cpufree/device/wait.hpp"
-    hooks = {
-        header.name: without_hooks(header)
-        for header in folder.rglob("*.hpp")
-        if "if constexpr (TracingPort<" in header.read_text()
-    }
-    rooms = {"wait.hpp", "cycle.hpp", "runtime.hpp", "grid_runtime.hpp", "messages.hpp"}
-    assert rooms <= set(hooks), hooks
-    text = wait.read_text()
-    text, ends = re.subn(r"return traced\.end\(\);", "return true;", text)
-    text, made = re.subn(r"\n +PacketTrace traced\([^;]*;( \}\);)?", "", text)
-    text, calls = re.subn(r"\n +traced\.template \w+<N>\(\);", "", text)
-    text, structs = re.subn(r"template <class P, class A, class S, class L>.*?\n\};\n", "", text,
-                            flags=re.S)  # fmt: skip
-    wait.write_text(text)
-    assert min(ends, made, calls, structs) > 0
-    assert "TracingPort<P>)" not in text and "traced" not in re.sub(r"//.*", "", text)
+    hooks = {header.name for header in folder.rglob("*.hpp") if without_hooks(header)}
+    assert hooks >= {"wait.hpp", "cycle.hpp", "runtime.hpp", "grid_runtime.hpp", "messages.hpp"}
     return folder
 
 
 def without_hooks(header: Path) -> int:
     """Take statements for tracing out of a header; return how many they were."""
-    text, hooks = re.subn(r"\n +if constexpr \(TracingPort<[^;]*;", "", header.read_text())
+    parts = re.split(r"\n +if constexpr \(TracingPort<[^;]*>\) ?\n?", header.read_text())
+    text = parts[0] + "".join(part[end_of_statement(part) :] for part in parts[1:])
     header.write_text(text)
-    return hooks
+    return len(parts) - 1
+
+
+def end_of_statement(text: str) -> int:
+    """Return where the first statement of a text ends, and an `else` behind it."""
+    depth = 0
+    for at, sign in enumerate(text):
+        depth += (sign in "({") - (sign in ")}")
+        if depth == 0 and sign in "};":
+            otherwise = re.match(r" else\b", text[at + 1 :])
+            return at + 1 + (otherwise.end() if otherwise else 0)
+    raise AssertionError(text)
 
 
 def machine_code(file: Path) -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,30 @@ def test_a_program_of_processes_is_traced(tmp_path: Path) -> None:
     assert trace.facts["engine"] == "cpu_processes"
     assert trace.bytes.tolist() == [[0, 10 * 40 * 8 * 2], [10 * 40 * 8 * 2, 0]]
     assert (Timeline(trace).waits.sent >= 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [("SIGKILL", "was killed, or has crashed"), ("SIGSTOP", "has been stopped for")],
+)
+def test_a_process_that_is_lost_while_others_wait_is_named(
+    tmp_path: Path, fault: str, named: str, rank: int
+) -> None:
+    script = tmp_path / "lost.py"
+    script.write_text(
+        "import os, signal, sys\nimport numpy as np\nimport cpufree\n\n\n"
+        "def progress(iteration, residual):\n"
+        f"    if os.environ['CPUFREE_RANK'] == '{rank}':\n"
+        f"        os.kill(os.getpid(), signal.{fault})\n\n\n"
+        "A = cpufree.generate.poisson1d(400_000)\n"
+        "cpufree.solve(A, np.ones(400_000), engine='cpu_processes', pc='none', rtol=1e-12,\n"
+        "              progress=progress, wait_limit=2.0, trace=True)\n"
+    )
+    words = [sys.executable, "-m", "cpufree", "run", "-n", "3", str(script)]
+    ended = subprocess.run(
+        words, env=clean(), timeout=3 * PATIENCE, text=True, capture_output=True, check=False
+    )
+    assert ended.returncode != 0
+    assert re.search(rf"rank {rank} \([^)]*\) .*{named}", ended.stdout + ended.stderr)

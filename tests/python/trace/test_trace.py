@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 import cpufree
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
-from cpufree.trace import protobuf
+from cpufree.trace import clocks, protobuf
+from cpufree.trace.files import checked
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
+from cpufree.trace.texts import lines_of
 from cpufree.trace.timeline import KERNELS, Timeline
 
 MATRICES = {
@@ -121,6 +124,17 @@ def test_a_clock_that_is_wrong_is_found_and_put_right(trace: Trace) -> None:
     assert found.facts["early"] == 0
 
 
+def test_clocks_without_messages_both_ways_are_not_known(trace: Trace) -> None:
+    words = trace.words.copy()
+    seen = np.isin(trace.kind, (Kind.WAIT_END, Kind.FOUND)) & (trace.pe == 0)
+    words[seen, 0] &= ~np.uint64(0xFF << 16)  # of another kind
+    later = trace.starts + 10**6 * np.arange(trace.pes)
+    facts = {**trace.facts, "one_clock": False}
+    found = checked(replace(trace, words=words, starts=later, facts=facts))
+    assert (found.facts["clock_bound"], found.facts["early"]) == (-1, 0)
+    assert "waits of one PE for another are not to be trusted" in "\n".join(lines_of(report(found)))
+
+
 def test_slices_of_a_track_are_nested(trace: Trace) -> None:
     slices = Timeline(trace).slices
     for track in range(len(trace.tracks)):
@@ -133,6 +147,20 @@ def test_slices_of_a_track_are_nested(trace: Trace) -> None:
                 open_until.pop()
             assert not open_until or end <= open_until[-1]
             open_until.append(end)
+
+
+def test_phases_alone_count_no_payload_and_cost_no_bit() -> None:
+    A = cpufree.generate.poisson2d(24, 24)
+    with cpufree.Solver(A, engine="cpu_threads", pes=2, blocks=1) as solver:
+        system = solver._matrix.layout.opened()
+        options = {"method": "prcg", "pc": "jacobi", "rtol": 1e-8}
+        plain = system.solve(np.ones(576), None, None, options, None)
+        options |= {"study": "trace", "trace_kinds": 1 << Kind.PHASE}
+        found = system.solve(np.ones(576), None, None, options, None)
+    assert np.array_equal(plain["x"], found["x"])
+    trace = Trace.of_core(found["trace"], {})
+    assert set(trace.kind) == {Kind.PHASE}
+    assert not trace.bytes.any()
 
 
 def test_rings_that_are_too_small_keep_the_last_records() -> None:
@@ -248,3 +276,6 @@ def test_a_stencil_is_traced_and_keeps_its_bits(pes: int) -> None:
     assert found.trace is not None
     points = found.plan["pe_halo_points"] * found.plan["exchanges"]
     assert int(found.trace.bytes.sum()) == 8 * points
+    known = clocks.measure(replace(found.trace, facts={"one_clock": False}))
+    assert (known.bounds >= 0).all()
+    assert (Timeline(found.trace).waits.sent >= 0).all()

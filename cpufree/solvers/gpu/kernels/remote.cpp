@@ -38,7 +38,9 @@ Remote RemoteTables::view(const NodeBoard& board) const {
 template <class T>
 GpuKernels remote_kernels(const std::string& file, const SolveSpec& spec) {
   if (spec.study != Study::none)
-    throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
+    throw Unsupported(
+        "traces and studies on GPUs are of PEs that reach one another's memory, not of several "
+        "nodes");
   const char* const type = std::is_same_v<T, double> ? "double" : "float";
   return for_any_code({nvshmem_kernel(file, remote_kernel_name(spec, type, false)),
                        nvshmem_kernel(file, remote_kernel_name(spec, type, true))});

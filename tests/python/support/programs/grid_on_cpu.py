@@ -27,6 +27,8 @@ from cpufree.compiler.runner import Runner
 from cpufree.engines.watch import Watch
 from cpufree.extension import load_core
 from cpufree.laps import Laps
+from cpufree.trace.finished import finished
+from cpufree.trace.records import Trace
 
 
 def kernel_for(
@@ -139,6 +141,23 @@ def run_kernel(
     return run_by(
         BlocksOnThreads(kernel.layout, kernel.text.text, blocks, runner), arguments, lowered
     )
+
+
+def traced_kernel(
+    kernel: GridKernel, arguments: Any, lowered: Any, blocks: int, events: int
+) -> tuple[Any, Trace]:
+    """Load, run and store; return arrays, and the trace of the run."""
+    kept: list[Trace] = []
+
+    def runner(text: str, heaps: list[Any], tables: list[int], blocks: int) -> None:
+        kernel_at, addresses = build(text, traced=True).address, [h.ctypes.data for h in heaps]
+        more: Any = {"blocks": blocks, "trace_events": events}
+        *_, raw = load_core().run_program(kernel_at, addresses, tables, 60.0, None, **more)
+        facts = {"engine": "cpu_threads", "pes": len(heaps), "blocks": blocks}
+        kept.append(finished(raw, facts, True, speaks=False))
+
+    arrays, _ = run_kernel(kernel, arguments, lowered, blocks, runner)
+    return arrays, kept[0]
 
 
 def run_by(engine: Threads, arguments: Any, lowered: Any) -> Any:
