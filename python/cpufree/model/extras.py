@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cpufree.machine.communication import Array
 from cpufree.machine.files import Quantity
 from cpufree.model.samples import EXTRA_MODES, LAUNCH_MODES, Sample, Samples
 from cpufree.text import counted
 
-Array = NDArray[np.float64]
 REPLICATES = 200
 RATE_BYTES = 8
 

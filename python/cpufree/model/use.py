@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.communication import Array, Communication, Curve, WayRecord
 from cpufree.machine.files import Quantity
-from cpufree.model.curves import Curve, curve_of
-from cpufree.model.loggop import Growth, LogGOP, Payload, Verb
+from cpufree.model.loggop import FREE, LogGOP, Payload, Verb
 from cpufree.text import meant
 
-Array = NDArray[np.float64]
 NEEDED = ("L", "o_send", "o_recv")
 OF_CORES = ("threads-", "processes-")
 """Ways between PEs that are threads, or processes, with a core each."""
@@ -46,18 +44,13 @@ def way_of(found: Communication, name: str) -> WayRecord:
     return found.ways[name]
 
 
-def curve(record: CurveRecord) -> Curve:
-    """Return the curve of a record."""
-    values = {name: one.value for name, one in record.parameters.items()}
-    return curve_of(record.form, record.breaks, values)
-
-
-def growth(quantity: Quantity | None) -> Growth:
+def growth(quantity: Quantity | None) -> Curve:
     """Return a growth of a quantity; none is zero."""
     if quantity is None:
-        return Growth()
+        return FREE
     pieces = quantity.pieces or ((0.0, quantity.value),)
-    return Growth(tuple(a for a, _ in pieces), tuple(b for _, b in pieces))
+    breaks = tuple(start for start, _ in pieces[1:])
+    return Curve("pieces", (0.0, *(slope for _, slope in pieces)), breaks)
 
 
 def parameters(way: WayRecord) -> LogGOP | None:
@@ -82,7 +75,7 @@ def parameters(way: WayRecord) -> LogGOP | None:
 def single(way: WayRecord, size: ArrayLike) -> Array | None:
     """Return the time of single messages: by the curve, else by the equations, None: by neither."""
     if "single" in way.curves:
-        return curve(way.curves["single"])(size)
+        return way.curves["single"].curve(size)
     return by_equation(way, size)
 
 
@@ -97,7 +90,7 @@ def by_equation(way: WayRecord, size: ArrayLike) -> Array | None:
 
 def pipelined(way: WayRecord, size: ArrayLike) -> Array | None:
     """Return the time of each of many messages in a row, None where there is no curve of it."""
-    return curve(way.curves["pipelined"])(size) if "pipelined" in way.curves else None
+    return way.curves["pipelined"].curve(size) if "pipelined" in way.curves else None
 
 
 def predict(

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, WayRecord
+from cpufree.machine.communication import Array, Communication, WayRecord
 from cpufree.model.fit import medians
 from cpufree.model.patterns.validate import BesideMeasured, PatternCheck, check_patterns
 from cpufree.model.samples import Samples
 from cpufree.model.use import by_equation, pipelined, predict, single
 
-Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
 LEAST_R2 = 0.95
 LARGEST_FACTOR = 1.5

@@ -10,11 +10,9 @@ from synthetic_samples import LOGGOP, WINDOW, rows_of, samples_of, time_of
 
 from cpufree.errors import InvalidInputError
 from cpufree.machine.communication import Communication, load_ways
-from cpufree.model.advice import advise
+from cpufree.model.advice import SUMMIT_WAYS, Roles, advise
 from cpufree.model.fit import fit
 from cpufree.model.loggop import linear
-from cpufree.model.paper import roles
-from cpufree.model.project import Roles
 from cpufree.model.samples import Kind, Sample
 from cpufree.model.use import predict
 from cpufree.model.validate import crossing, validate
@@ -203,7 +201,7 @@ def test_who_is_to_initiate_follows_from_samples_and_launch(launch: float, bette
 
 
 def test_advice_for_summit_ranks_batches_first_and_the_initiator_last() -> None:
-    found = advise(roles("get"), 1024, 0.25)
+    found = advise(Roles(load_ways("summit-2020"), *SUMMIT_WAYS), 1024, 0.25)
     assert [one.paper for one in found] == [3, 2, 1, 4, 5]
     gains = [one.gain for one in found]
     assert all(gain is not None and gain > 1 for gain in gains)
@@ -212,7 +210,11 @@ def test_advice_for_summit_ranks_batches_first_and_the_initiator_last() -> None:
 
 
 def test_advice_has_the_gain_of_the_projection() -> None:
-    launch = next(one for one in advise(roles("get"), 8, 0.25) if one.paper == 4)
+    launch = next(
+        one
+        for one in advise(Roles(load_ways("summit-2020"), *SUMMIT_WAYS), 8, 0.25)
+        if one.paper == 4
+    )
     assert launch.gain == pytest.approx(1.60, abs=0.005)
 
 
@@ -232,7 +234,7 @@ def test_advice_for_what_is_no_application_is_refused(
     size: float, share: float, message: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        advise(roles("get"), size, share)
+        advise(Roles(load_ways("summit-2020"), *SUMMIT_WAYS), size, share)
 
 
 def test_projections_of_ways_that_are_not_there_are_refused(machine: Communication) -> None:
