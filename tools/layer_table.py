@@ -148,7 +148,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     # Where NVSHMEM's library lies.
     "engines.nvshmem": {"distributed", "engines"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem", "trace"},
+    | {"engines.nvshmem", "model", "trace"},
     "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model", "trace"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},

@@ -14,6 +14,7 @@ from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
+from tools import choices as choices_of_auto
 from tools import headlines, method_table
 from tools.page_tables import Tables, markdown
 from tools.results import choices, dace, programs, small_studies
@@ -324,7 +325,10 @@ PAGES: dict[Path, Tables] = {
     },
     ROOT / "docs/benchmarking.md": choices.pages,
     ROOT / "docs/dace.md": dace.pages,
-    ROOT / "docs/gpus.md": small_studies.expected,
+    ROOT / "docs/gpus.md": lambda: {
+        **small_studies.expected(),
+        "choices of auto": choices_of_auto.table(),
+    },
     ROOT / "docs/methods.md": lambda: {
         **method_table.tables(),
         "preconditioners": small_studies.preconditioners(),

@@ -37,9 +37,8 @@ FITTED = "NVIDIA H100"
 MOST = 130_000_000
 
 
-def known_before(A: Any, measured: Measured, machine: Machine, gathered: float) -> SystemFacts:
+def known_before(A: Any, divided: SystemFacts, machine: Machine, gathered: float) -> SystemFacts:
     """Return what is known of a matrix before it is laid out, divided as the record has it."""
-    divided = measured.facts
     return replace(
         undivided_facts(A, divided.pes, machine, gathered),
         halo_values=divided.halo_values,
@@ -63,10 +62,10 @@ def scores(most: float) -> Iterator[dict[str, Any]]:
         A = as_csr(generate.generate(entries[case].generator, **entries[case].params))
         gathered = gathered_bytes(A, samples=6)
         for one in cases[case]:
+            assert isinstance(one.facts, SystemFacts)
             machine = of_gpu(one.gpu)
-            found = solve_seconds(
-                known_before(A, one, machine, gathered), one.method, machine, one.iterations
-            )
+            facts = known_before(A, one.facts, machine, gathered)
+            found = solve_seconds(facts, one.method, machine, one.iterations)
             seconds = found.seconds / one.iterations
             yield {
                 **{"record": one.record, "case": case, "gpu": one.gpu, "pes": one.facts.pes},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,6 +150,8 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
 @with_options(model_options.CALIBRATE)
 def calibrate_command(given: Given) -> None:
     """Measure in seconds what engine and GPUs are chosen by; from then on, choices go by it."""
+    import dataclasses
+
     from cpufree import machine
     from cpufree.cli import model_report
     from cpufree.cli.calibrate import measured_solves
@@ -175,7 +176,8 @@ def calibrate_command(given: Given) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write(path, content)
     paper.print(model_report.choices_report(found, like))
-    finish(given, ("calibrate",), model_options.CALIBRATE, {"file": path, "machine": content})
+    facts = {"file": path, "machine": content, "solves": [dataclasses.asdict(s) for s in solves]}
+    finish(given, ("calibrate",), model_options.CALIBRATE, facts)
     end(given, f"choices of {name} in {path}")
 
 
@@ -324,27 +326,15 @@ def compare_command(
     """Hold predicted iterations against benchmark records, which they were not fitted to."""
     import dataclasses
 
-    from cpufree.cli.predict_report import comparison_report, stencil_comparison_report
-    from cpufree.model.records import Comparison, compare
-    from cpufree.model.stencil_records import compare_stencils, is_stencil_record
+    from cpufree.cli.predict_report import errors_report
+    from cpufree.model.records import by_gpus, compare, summaries, summary
 
     paper = outputs(given, tuple(records))
-    stencils = [record for record in records if is_stencil_record(record)]
-    solves = [record for record in records if record not in stencils]
-    found = compare(solves) if solves else Comparison(())
-    grids = compare_stencils(stencils)
-    if solves:
-        paper.print(comparison_report(found))
-    if stencils:
-        paper.print(stencil_comparison_report(grids))
-    if given["plot"] and solves:
-        from cpufree.model.plots import save_plot
-        from cpufree.model.solve_plots import draw_comparison
-
-        save_plot(draw_comparison(found), given["plot"])
-    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found.lines]
-    lines += [{**dataclasses.asdict(one), "error": one.error} for one in grids]
+    found = compare(records)
+    whole = summary("all", found)
+    title = "Predicted iterations beside records"
+    paper.print(errors_report([*summaries(found, by_gpus), whole], title))
+    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found]
     finish(given, ("compare",), model_options.COMPARE, {"lines": lines})
     if given["quiet"]:
-        errors = [abs(line["error"]) for line in lines]
-        end(given, f"median error {statistics.median(errors):.1%}" if errors else "nothing")
+        end(given, f"median error {whole.median:.1%}")

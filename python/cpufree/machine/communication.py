@@ -170,15 +170,12 @@ def _curve(place: Field) -> CurveRecord:
     units = Curve(form, (), breaks).units
     parameters = place.at("parameters")
     parameters.only(units)
-    messages = place.at("messages").number() if "messages" in place.names() else 1.0
-    if messages < 1 or messages != int(messages):
-        raise place.at("messages").error("it must be a whole number from 1")
     sizes = _pair(place, "sizes")
     return CurveRecord(
         form=form,
         parameters={n: parameters.at(n).quantity(unit, False) for n, unit in units.items()},
         breaks=breaks,
-        messages=int(messages),
+        messages=place.at("messages").count() if "messages" in place.names() else 1,
         sizes=(int(sizes[0]), int(sizes[1])) if sizes else None,
         spread=_pair(place, "spread"),
     )

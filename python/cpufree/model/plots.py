@@ -15,6 +15,7 @@ from cpufree.machine.communication import Communication
 from cpufree.model.fit import MODE_OF, medians
 from cpufree.model.loggop import PARTS, Payload, Verb
 from cpufree.model.samples import Samples
+from cpufree.model.solve import IterationTime
 from cpufree.model.use import parameters, pipelined, single
 from cpufree.model.validate import LARGEST_ERROR, Validation
 from cpufree.output_file import write_file
@@ -35,6 +36,8 @@ LINEAR_UP_TO = 1.0
 """Residual up to which the scale is linear."""
 LARGEST_RANGE = 20.0
 """Of costs that are stacked in microseconds; beyond, each is stacked in shares of its own."""
+ITERATION = ("matrix", "vectors", "halo", "exchange", "sums", "loops", "network")
+"""Parts of an iteration."""
 STACKED = 8.0
 """Bytes of the messages whose cost is stacked."""
 
@@ -217,4 +220,33 @@ def draw_validation(validation: Validation) -> Figure:
     axes.set_yscale("log")
     tidy(axes, f"Sizes held out (band: {LARGEST_ERROR:.0%})", "measured [s]", "predicted [s]")
     legend_beside(figure, [axes])
+    return figure
+
+
+def draw_prediction(name: str, pes: Sequence[int], times: Sequence[IterationTime]) -> Figure:
+    """Draw time with its interval and parts, and efficiency, over the number of GPUs."""
+    figure = Figure(figsize=(11.8, 4.4), layout="constrained")
+    left, right = axes_of(figure, 1, 2)
+    places = np.arange(len(pes))
+    bottom = np.zeros(len(pes))
+    for part, color in zip(ITERATION, COLORS, strict=False):
+        heights = np.array([1e6 * one.parts.get(part, 0.0) for one in times])
+        left.bar(places, heights, bottom=bottom, width=0.6, color=color, label=part)
+        bottom += heights
+    seconds = np.array([1e6 * one.seconds for one in times])
+    low = seconds - [1e6 * one.low for one in times]
+    high = np.array([1e6 * one.high for one in times]) - seconds
+    left.errorbar(
+        places, seconds, np.maximum([low, high], 0.0), fmt="none", ecolor=INK, capsize=3, lw=1
+    )
+    tidy(left, f"{name}: predicted iteration", "GPUs", "time [us]")
+    legend_beside(figure, [left])
+    efficiency = [
+        times[0].seconds * pes[0] / (one.seconds * p) for p, one in zip(pes, times, strict=True)
+    ]
+    right.plot(places, efficiency, "o-", color=COLORS[0], ms=4)
+    right.set_ylim(0, 1.05 * max(1.0, *efficiency))
+    tidy(right, "Parallel efficiency", "GPUs", f"over {pes[0]} GPU{'' if pes[0] == 1 else 's'}")
+    for axes in (left, right):
+        axes.set_xticks(places, [str(p) for p in pes])
     return figure

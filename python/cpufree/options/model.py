@@ -118,7 +118,7 @@ CALIBRATE = (
     ),
     *REPORT,
 )
-COMPARE = (plot("Predicted against measured iterations"), *REPORT)
+COMPARE = REPORT
 PREDICT_PES = Option(
     "pes", "text", "1-8",
     "Numbers of GPUs: 1-64 (powers of 2 between), or 1,2,4.",

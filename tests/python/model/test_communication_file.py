@@ -122,7 +122,7 @@ def test_a_machine_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         ((*CURVE, "form"), "spline", r"curves\.pipelined\.form: it is 'spline'"),
         ((*CURVE, "parameters", "slope1"), DROP, r"parameters\.slope1: it is missing"),
         ((*CURVE, "parameters", "slope2"), {}, r"pipelined\.parameters\.slope2: it is not known"),
-        ((*CURVE, "messages"), 1.5, r"messages: it must be a whole number from 1"),
+        ((*CURVE, "messages"), 1.5, r"messages: it is 1.5, and must be a whole number from 1"),
         ((*CURVE, "sizes"), [1], r"sizes: it must be two numbers"),
         ((*CURVE, "breaks"), 3, r"breaks: it is 3, and must be a list of numbers"),
         ((*WAY, "curves", "double"), {}, r"curves\.double: it is not known"),

@@ -16,10 +16,10 @@ from cpufree.model.plots import (
     UNDIVIDED,
     draw_fit,
     draw_machine,
+    draw_prediction,
     draw_validation,
 )
 from cpufree.model.solve import estimate, iteration_seconds
-from cpufree.model.solve_plots import draw_prediction
 from cpufree.model.validate import validate
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
