@@ -106,13 +106,8 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
                     continue
                 label = f"{way}, {'held out' if held_out else 'fitted'}"
                 face = "white" if held_out else color
-                style: dict[str, Any] = {
-                    "ms": 4.5,
-                    "color": color,
-                    "mfc": face,
-                    "lw": 0,
-                    "label": label,
-                }
+                style: dict[str, Any] = {"ms": 4.5, "color": color, "mfc": face, "lw": 0}
+                style["label"] = label
                 axes[k].plot(there.sizes, there.seconds, marker, **style)
                 error = fitted(there.sizes) / there.seconds - 1.0
                 axes[k + 2].plot(there.sizes, error, marker, **style)
@@ -144,13 +139,8 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(found.ways[name], sizes), "--", "pipelined"),
         ):
             if times is not None:
-                style: dict[str, Any] = {
-                    "ls": dashes,
-                    "marker": marker,
-                    "markevery": 80,
-                    "ms": 3.5,
-                    "lw": 1.4,
-                }
+                style: dict[str, Any] = {"ls": dashes, "marker": marker, "markevery": 80}
+                style |= {"ms": 3.5, "lw": 1.4}
                 left.plot(sizes, times, color=color, label=f"{name}, {kind}", **style)
     left.set_xscale("log", base=2)
     left.set_yscale("log")

@@ -58,18 +58,11 @@ def parameters(way: WayRecord) -> LogGOP | None:
     if any(name not in way.parameters for name in NEEDED):
         return None
 
-    def value(name: str) -> float:
-        return way.parameters[name].value if name in way.parameters else 0.0
-
-    return LogGOP(
-        L=value("L"),
-        o_send=value("o_send"),
-        o_recv=value("o_recv"),
-        O=growth(way.parameters.get("O")),
-        g=value("g"),
-        G=growth(way.parameters.get("G")),
-        S=value("S"),
-    )
+    there = way.parameters
+    times = {
+        name: there[name].value for name in ("L", "o_send", "o_recv", "g", "S") if name in there
+    }
+    return LogGOP(**times, O=growth(there.get("O")), G=growth(there.get("G")))
 
 
 def single(way: WayRecord, size: ArrayLike) -> Array | None:

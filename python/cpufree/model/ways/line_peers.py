@@ -51,31 +51,53 @@ class LinePeers:
         Raises:
             EngineError: one says so, is gone, or takes longer than the limit; then all are ended.
         """
-        asked = list(zip(self._processes, lines, strict=False))
+        with contextlib.suppress(EngineError):  # told by what it answers, or that it does not
+            self.send(lines)
+        return self.answers(len(lines))
+
+    def send(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Send a line to each of the first processes; EngineError where one is gone."""
+        gone = False
+        for process, line in zip(self._processes, lines, strict=False):
+            assert process.stdin is not None
+            try:
+                process.stdin.write(json.dumps(line) + "\n")
+                process.stdin.flush()
+            except OSError:
+                gone = True
+        if gone:
+            raise EngineError(f"{self.who} is gone")
+
+    def answers(self, count: int) -> list[dict[str, Any]]:
+        """Return what the first processes answer; errors as of `ask`."""
         late = threading.Event()
         clock = threading.Timer(self.limit, self._end_late, [late])
         clock.start()
         try:
-            for process, line in asked:
-                assert process.stdin is not None
-                with contextlib.suppress(OSError):  # told by what it answers, which is nothing
-                    process.stdin.write(json.dumps(line) + "\n")
-                    process.stdin.flush()
-            answers = [self._answer(process) for process, _ in asked]
+            found = [self._answer(process) for process in self._processes[:count]]
         finally:
             clock.cancel()
-        errors = [answer["error"] for answer in answers if "error" in answer]
+        errors = [answer["error"] for answer in found if "error" in answer]
         if errors:
             # What one says is more than that another one is gone.
             why = next((one for one in errors if one != "is gone"), "is gone")
             why = f"took longer than {self.limit:g} s" if late.is_set() else why
             raise EngineError(f"{self.who} {why}")
-        return answers
+        return found
+
+    @property
+    def first(self) -> subprocess.Popen[str]:
+        """The first process."""
+        return self._processes[0]
+
+    def kill(self) -> None:
+        """End all at once."""
+        for process in self._processes:
+            process.kill()
 
     def _end_late(self, late: threading.Event) -> None:
         late.set()
-        for process in self._processes:
-            process.kill()
+        self.kill()
 
     @staticmethod
     def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
