@@ -1,4 +1,4 @@
-"""Processes that answer each JSON line with one, and are ended where they do not."""
+"""The other ends of ways: processes that answer each JSON line with one, and GPUs of two PEs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cpufree.errors import EngineError
+from cpufree.extension import load_core
+
+
+def why_no_pair(found: Sequence[int]) -> str:
+    """Return why there are no GPUs for two PEs, "" where `found` has them."""
+    core = load_core()
+    if not found:
+        return str(core.gpu_note()) or "there is no GPU"
+    if len(found) < 2:
+        return "two PEs need a GPU each, and there is one"
+    return str(core.peer_problem(list(found[:2])))
 
 
 class LinePeers:

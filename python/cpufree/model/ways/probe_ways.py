@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
 from cpufree.extension import load_core, load_gpu_core
 from cpufree.model.samples import Kind
-from cpufree.model.ways.line_peers import LinePeers
+from cpufree.model.ways.line_peers import LinePeers, why_no_pair
 from cpufree.model.ways.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
 
 if TYPE_CHECKING:
@@ -252,15 +252,9 @@ class GpuProbe(ProbeWay):
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
-            core = load_core()
+            return why_no_pair(self._gpus()) or self._try()
         except CpufreeError as error:
             return str(error)
-        found = self._gpus()
-        if not found:
-            return str(core.gpu_note()) or "there is no GPU"
-        if len(found) < 2:
-            return "two PEs need a GPU each, and there is one"
-        return str(core.peer_problem(found[:2])) or self._try()
 
     def _try(self) -> str:
         """Return why the way does not work, whatever the machine says of itself.
@@ -317,16 +311,6 @@ class SharedProbe(GpuProbe):
     """A way between two PEs that share a GPU."""
 
     engine = "PEs that share a GPU"
-
-    def lacking(self) -> str:
-        """Return why this machine lacks the way, "" where it has it."""
-        try:
-            core = load_core()
-        except CpufreeError as error:
-            return str(error)
-        if not self._gpus():
-            return str(core.gpu_note()) or "there is no GPU"
-        return self._try()
 
     @staticmethod
     def _gpus() -> list[int]:
