@@ -9,12 +9,10 @@ among GPUs is taken from the record, as older ones were divided otherwise than t
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.model.gathers import gathered_bytes
 from cpufree.model.records import Measured, read_record
 from cpufree.model.solve import SystemFacts, solve_seconds
-from tools.results.records import FOLDER
+from tools.results.records import FOLDER, write_lines
 
 RECORDS = (
     *("cg-1x-2026-11-25", "cg-1x-rest-2026-11-25", "cg-2x-2026-11-25"),
@@ -84,10 +82,7 @@ def main(arguments: list[str]) -> int:
     command = f"python -m tools.predict_scores {' '.join(arguments)}"
     errors = np.abs([one["predicted"] / one["seconds"] - 1.0 for one in lines])
     told = {"median": float(np.median(errors)), "worst": float(errors.max())}
-    head = {"benchmark": "predictions", "command": command, **told}
-    Path(arguments[0]).write_text(
-        json.dumps(head) + "\n" + "".join(json.dumps(one) + "\n" for one in lines), "utf-8"
-    )
+    write_lines(arguments[0], {"benchmark": "predictions", "command": command, **told}, lines)
     return 0
 
 

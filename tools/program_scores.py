@@ -13,7 +13,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields
 from cpufree.compiler.layout import most_pes
 from cpufree.machine import Machine, of_gpu
-from tools.results.records import FOLDER, ROOT
+from tools.results.records import FOLDER, ROOT, write_lines
 
 sys.path.insert(0, str(ROOT / "bench"))
 import gpu_program_cases as cases
@@ -102,8 +101,7 @@ def main(arguments: list[str]) -> int:
         **{"benchmark": "program predictions", "command": "python -m tools.program_scores OUT"},
         **{"programs": len(lines), "median": float(np.median(errors)), "worst": float(max(errors))},
     }
-    text = "".join(json.dumps(one) + "\n" for one in [head, *lines])
-    Path(arguments[0]).write_text(text, "utf-8")
+    write_lines(arguments[0], head, lines)
     return 0
 
 

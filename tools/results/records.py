@@ -64,6 +64,12 @@ def json_lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / name).read_text(encoding="utf-8").splitlines()]
 
 
+def write_lines(path: str, head: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+    """Write a record with one JSON object a line."""
+    text = "".join(json.dumps(one) + "\n" for one in [head, *lines])
+    Path(path).write_text(text, encoding="utf-8")
+
+
 @cache
 def declared_lines(name: str) -> list[dict[str, Any]]:
     """Return the lines of a record of a declared benchmark; one JSON object has them inside."""

@@ -259,6 +259,8 @@ def show_command(machine: MachineArgument, given: Given) -> None:
 @with_options(model_options.PREDICT)
 def predict_command(given: Given) -> None:
     """Predict the time of messages, with a 95 % interval where the machine file has one."""
+    import dataclasses
+
     from cpufree.cli import model_report
     from cpufree.machine.communication import load_ways
     from cpufree.model.use import predict
@@ -268,7 +270,7 @@ def predict_command(given: Given) -> None:
     machine = load_ways(given["machine"])
     found = predict(machine, given["way"], sizes, given["pipelined"])
     paper.print(model_report.prediction_report(sizes, found))
-    content = model_report.prediction_facts(sizes, found)
+    content = {"bytes": sizes, **dataclasses.asdict(found)}
     finish(given, ("predict",), model_options.PREDICT, content)
     if given["quiet"]:
         end(given, ", ".join(display.seconds(float(one)) for one in found.seconds))

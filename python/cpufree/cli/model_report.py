@@ -181,29 +181,20 @@ def _size(value: float | None) -> str:
 
 def validation_facts(found: Validation) -> dict[str, Any]:
     """Return a validation for JSON."""
-    checks, equations = (
-        [
-            {**dataclasses.asdict(one), "error": one.error, "r2": one.r2, "passed": one.passed}
-            for one in group
-        ]
-        for group in (found.checks, found.equations)
-    )
+    from cpufree.model.patterns.validate import PatternCheck
+
+    def of(one: Check | PatternCheck) -> dict[str, Any]:
+        passed = None if isinstance(one, PatternCheck) and one.aside else one.passed
+        return {**dataclasses.asdict(one), "error": one.error, "r2": one.r2, "passed": passed}
+
     return {
         "passed": found.passed,
         "counts": {name: [sum(group), len(group)] for name, group in found.groups.items()},
         "coverage": found.coverage,
-        "checks": checks,
-        "equations": equations,
+        "checks": [of(one) for one in found.checks],
+        "equations": [of(one) for one in found.equations],
         "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],
-        "patterns": [
-            {
-                **dataclasses.asdict(one),
-                "error": one.error,
-                "r2": one.r2,
-                "passed": None if one.aside else one.passed,
-            }
-            for one in found.patterns
-        ],
+        "patterns": [of(one) for one in found.patterns],
     }
 
 
@@ -218,11 +209,6 @@ def prediction_report(sizes: Sequence[int], found: Prediction) -> RenderableType
         rows.append((f"{number(size)} B", display.seconds(float(found.seconds[k])), interval))
     table = display.columns(("message", "time", "95 % interval"), rows, "Predicted")
     return Group(table, Text(f"  {found.note}"))
-
-
-def prediction_facts(sizes: Sequence[int], found: Prediction) -> dict[str, Any]:
-    """Return the times of messages for JSON."""
-    return {"bytes": list(sizes), **dataclasses.asdict(found)}
 
 
 def advice_report(

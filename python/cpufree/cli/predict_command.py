@@ -57,22 +57,14 @@ class Predicted:
 
 
 def numbers_of(text: str) -> list[int]:
-    """Return the numbers of PEs of a list; of a range its ends, and powers of 2 between them.
+    """Return the numbers of PEs of a list; UsageError where it is no such list."""
+    from cpufree.errors import InvalidInputError
+    from cpufree.simulate.sweep import pes_of
 
-    Raises:
-        UsageError: it is no such list.
-    """
-    numbers: set[int] = set()
-    for word in text.split(","):
-        first, dash, last = word.strip().partition("-")
-        ends = [first, last] if dash else [first]
-        if not all(end.isascii() and end.isdigit() and len(end) < 9 for end in ends):
-            raise refuse(model_options.PREDICT_PES, text, "give numbers such as 1-64 or 1,2,4")
-        low, high = int(ends[0]), int(ends[-1])
-        if not 1 <= low <= high <= MOST_PES:
-            raise refuse(model_options.PREDICT_PES, text, f"numbers are 1 to {MOST_PES}, rising")
-        numbers |= {low, high, *(2**k for k in range(13) if low < 2**k < high)}
-    return sorted(numbers)
+    try:
+        return pes_of(text, MOST_PES)
+    except InvalidInputError as error:
+        raise refuse(model_options.PREDICT_PES, text, str(error)) from None
 
 
 def machine_of(given: dict[str, Any]) -> Machine:

@@ -121,8 +121,8 @@ CALIBRATE = (
 COMPARE = REPORT
 PREDICT_PES = Option(
     "pes", "text", "1-8",
-    "Numbers of GPUs: 1-64 (powers of 2 between), or 1,2,4.",
-    "numbers of GPUs: `1-64` (powers of 2 between), or `1,2,4`", form="LIST",
+    "Numbers of GPUs: 1-64 (doubled from 1 on), or 1,2,4.",
+    "numbers of GPUs: `1-64` (doubled from 1 on), or `1,2,4`", form="LIST",
 )  # fmt: skip
 PREDICT_METHOD = Option(
     "method", "choice", "prcg", "Method.", "variant of conjugate gradients",

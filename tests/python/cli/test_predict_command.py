@@ -21,7 +21,7 @@ RECORD = str(ROOT / "bench/results/cg-8x-2026-11-22.jsonl")
 
 def test_numbers_of_gpus_are_a_list_or_a_range() -> None:
     assert numbers_of("1-64") == [1, 2, 4, 8, 16, 32, 64]
-    assert numbers_of("3-9,1") == [1, 3, 4, 8, 9]
+    assert numbers_of("3-9,1") == [1, 3, 6, 9]
     assert numbers_of("6") == [6]
 
 
