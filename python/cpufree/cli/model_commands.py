@@ -176,6 +176,10 @@ def calibrate_command(given: Given) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write(path, content)
     paper.print(model_report.choices_report(found, like))
+    if len(there) > 1 and "link.store_rate" not in found:
+        paper.print(
+            f"  solves do not tell the rate of the link: above that of memory; {like}'s holds"
+        )
     facts = {"file": path, "machine": content, "solves": [dataclasses.asdict(s) for s in solves]}
     finish(given, ("calibrate",), model_options.CALIBRATE, facts)
     end(given, f"choices of {name} in {path}")

@@ -68,7 +68,8 @@ def prediction_report(
         )
         for pes, one in zip(numbers, times, strict=True)
     ]
-    head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
+    over = "efficiency" if numbers[0] == 1 else f"efficiency over {numbers[0]}"
+    head = ("GPUs", "iteration", "95 % interval", over, "bound by")
     lines = [advice(numbers, [one.seconds for one in times]), *notes]
     table = display.columns(head, rows, f"Predicted for {told_machine(machine)}")
     return Group(table, *(Text(f"  {line}") for line in lines))

@@ -119,7 +119,8 @@ def _predicted_by(
         found["stencil.exchange_between"] = _table(more, "s", said)
         slower = replace(like, entries={**faster.entries, **found})
         rate = min(_link_rate(_on(solves, count), slower) for count in several)
-        found["link.store_rate"] = Quantity(rate, "B/s", provenance=said)
+        if rate <= faster.number("gpu.memory_rate", "B/s"):  # else solves do not tell it
+            found["link.store_rate"] = Quantity(rate, "B/s", provenance=said)
     return found
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Run, runner
+from paths import ROOT
 
 from cpufree import machine
+from cpufree.cli.calibrate import ROWS, SIDES, _grid
+from cpufree.cli.system_facts import facts_of
 from cpufree.compiler.emit.rates import Rates
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
@@ -28,7 +31,10 @@ from cpufree.solvers.work import iteration_on
 
 run = pytest.fixture(runner)
 CORES = 8
-LIKE = machine.load("h200")
+H200 = machine.load("h200")
+REFERENCE = [name for name in H200.entries if name.startswith("calibrate.")]
+LIKE = replace(H200, entries={k: v for k, v in H200.entries.items() if k not in REFERENCE})
+"""Whose predictions are met by its solves."""
 # Rows, entries, and values of a halo between two GPUs, of grids of these sides.
 SYSTEMS = {
     SMALL: (13_824, 93_312, 576),
@@ -175,6 +181,20 @@ def test_what_is_slow_is_told_by_its_name(tmp_path: Path) -> None:
     half = machine_of(tmp_path, solves(changed(product__memory_rate=0.5, loop__memory_rate=0.5)))
     assert half.at(*rate) == pytest.approx(0.5 * LIKE.at(*rate), rel=0.1)
     assert half.number(*link) == pytest.approx(LIKE.number(*link), rel=0.5)
+
+
+def test_a_link_faster_than_memory_is_left_to_the_like_machine() -> None:
+    soon = [replace(x, iteration=0.5 * x.iteration) if x.what == THIN else x for x in solves()]
+    assert "link.store_rate" not in choices_of(soon, CORES, LIKE)
+    assert "link.store_rate" in choices_of(solves(), CORES, LIKE)
+
+
+def test_the_reference_of_h200_is_that_of_its_record() -> None:
+    of = facts_of(_grid(*SIDES[SMALL]), [1, 2], LIKE, ROWS)
+    known = machine.load(str(ROOT / "bench/results/calibrate-2x-2026-11-29.json"))
+    for one in of:
+        met, told = (solve_seconds(one, "prcg", by, 50).seconds for by in (known, LIKE))
+        assert H200.at("calibrate.small", "1", one.pes) == pytest.approx(met / told, abs=5e-4)
 
 
 def test_the_cpu_is_taken_where_setting_gpus_up_is_slow(tmp_path: Path) -> None:
