@@ -177,9 +177,7 @@ def calibrate_command(given: Given) -> None:
     files.write(path, content)
     paper.print(model_report.choices_report(found, like))
     if len(there) > 1 and "link.store_rate" not in found:
-        paper.print(
-            f"  solves do not tell the rate of the link: above that of memory; {like}'s holds"
-        )
+        paper.print(f"  solves do not tell the rate of the link: that of {like} holds")
     facts = {"file": path, "machine": content, "solves": [dataclasses.asdict(s) for s in solves]}
     finish(given, ("calibrate",), model_options.CALIBRATE, facts)
     end(given, f"choices of {name} in {path}")

@@ -27,6 +27,8 @@ METHOD = "prcg"
 MEMORY_RATES = ("product.memory_rate", "loop.memory_rate", "gpu.memory_rate", "stencil.memory_rate")
 EXCHANGES = ("exchange.packets", "exchange.stores")
 MOST_FACTOR = 16.0
+MOST_LINK = 4.0
+"""Times the rate of the like machine's link, from which on solves do not tell a rate."""
 LEAST_WAIT = 1e-7
 """Seconds that an exchange takes at least, however soon the small system is done."""
 
@@ -119,7 +121,7 @@ def _predicted_by(
         found["stencil.exchange_between"] = _table(more, "s", said)
         slower = replace(like, entries={**faster.entries, **found})
         rate = min(_link_rate(_on(solves, count), slower) for count in several)
-        if rate <= faster.number("gpu.memory_rate", "B/s"):  # else solves do not tell it
+        if rate < MOST_LINK * like.number("link.store_rate", "B/s"):
             found["link.store_rate"] = Quantity(rate, "B/s", provenance=said)
     return found
 
@@ -193,7 +195,7 @@ def _link_rate(solves: Sequence[Solve], machine: Machine) -> float:
     """Return the rate of stores to another GPU, by what parts of the thin system send."""
     halo = _predicted(solves, THIN, machine, "halo")
     longer = _late(solves, THIN, machine)
-    return machine.number("link.store_rate", "B/s") * halo / max(halo + longer, 0.1 * halo)
+    return machine.number("link.store_rate", "B/s") * halo / max(halo + longer, halo / MOST_LINK)
 
 
 def _times(entry: Quantity, factor: float, said: str) -> Quantity:

@@ -183,7 +183,7 @@ def test_what_is_slow_is_told_by_its_name(tmp_path: Path) -> None:
     assert half.number(*link) == pytest.approx(LIKE.number(*link), rel=0.5)
 
 
-def test_a_link_faster_than_memory_is_left_to_the_like_machine() -> None:
+def test_a_link_that_solves_do_not_tell_is_left_to_the_like_machine() -> None:
     soon = [replace(x, iteration=0.5 * x.iteration) if x.what == THIN else x for x in solves()]
     assert "link.store_rate" not in choices_of(soon, CORES, LIKE)
     assert "link.store_rate" in choices_of(solves(), CORES, LIKE)
