@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,6 +18,9 @@ from cpufree.text import meant
 NEEDED = ("L", "o_send", "o_recv")
 OF_CORES = ("threads-", "processes-")
 """Ways between PEs that are threads, or processes, with a core each."""
+FROM_RUN_TO_RUN = {"device": 0.054, "host": 0.38}
+"""By who initiates: root mean square of the relative differences of medians between two runs, on
+two H100 on two days and hosts (docs/model.md); ways of the CPU alone differ as the host's."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,18 @@ def pipelined(way: WayRecord, size: ArrayLike) -> Array | None:
 
 
 def predict(
-    found: Communication, name: str, size: ArrayLike, is_pipelined: bool = False
+    found: Communication,
+    name: str,
+    size: ArrayLike,
+    is_pipelined: bool = False,
+    same_run: bool = False,
 ) -> Prediction:
     """Predict the time of messages.
 
     Args:
         found: the machine. name: of the way. size: bytes of a message, 1 or more.
         is_pipelined: one of many messages in a row, instead of a single one.
+        same_run: for the interval: of the run that was fitted, instead of another one.
 
     Raises:
         InvalidInputError: the way is not there, or the file does not say what it takes.
@@ -124,5 +133,7 @@ def predict(
     if record.spread is None:
         return Prediction(seconds, None, None, f"{note}; no interval is known")
     # The error is predicted over measured, less 1: what is measured is seconds / (1 + error).
-    low, high = (seconds / np.maximum(1.0 + wider * error, 0.05) for error in record.spread[::-1])
-    return Prediction(seconds, np.minimum(low, seconds), np.maximum(high, seconds), note)
+    run = 0.0 if same_run else FROM_RUN_TO_RUN[way.initiated]
+    half = math.hypot(record.spread[1], run)
+    low, high = (seconds / np.maximum(1.0 + wider * error, 0.05) for error in (half, -half))
+    return Prediction(seconds, low, high, note)
