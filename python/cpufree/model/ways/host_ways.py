@@ -6,7 +6,6 @@ and in a graph, are measured beside the copies that go the same way.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -197,7 +196,7 @@ class IpcProbe(HostProbe):
         if self._way is None:
             program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer"]
             arguments = [str(self._gpus()[1]), str(WINDOW_BYTES)]
-            self._peer.start(program + arguments, 1, os.environ)
+            self._peer.start(program + arguments, 1)
             (found,) = self._peer.ask([{"handle": True}])
             self._way = self._make(bytes.fromhex(found["handle"]))
 

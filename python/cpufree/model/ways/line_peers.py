@@ -38,7 +38,9 @@ class LinePeers:
         """Whether they have been started."""
         return bool(self._processes)
 
-    def start(self, program: Sequence[str], count: int, env: Mapping[str, str]) -> None:
+    def start(
+        self, program: Sequence[str], count: int, env: Mapping[str, str] | None = None
+    ) -> None:
         """Start so many processes of a program.
 
         Raises:

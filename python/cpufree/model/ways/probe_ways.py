@@ -7,7 +7,6 @@ when its flag is seen.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -207,7 +206,7 @@ class ProcessProbe(ProbeWay):
     def open(self) -> None:
         """Start the process of the other PE, and share memory with it."""
         program = [sys.executable, "-m", "cpufree.model.ways.probe_peer", str(WINDOW_BYTES)]
-        self._peer.start(program, 1, os.environ)
+        self._peer.start(program, 1)
         self._probe = load_core().Probe(2, 1, WINDOW_BYTES, 0)
         mine = self._probe.address()
         (theirs,) = self._peer.ask([{"address": mine}])
