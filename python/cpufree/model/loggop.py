@@ -121,8 +121,3 @@ class LogGOP:
         """Return the time of one message of `size` bytes, in seconds."""
         found: Any = sum(self.parts(verb, size, payload).values())
         return np.asarray(found, dtype=np.float64)
-
-    def pipelined(self, size: ArrayLike) -> Array:
-        """Return the time of each of many messages in a row: overhead and gap overlap."""
-        m = np.asarray(size, dtype=np.float64)
-        return np.maximum(np.maximum(self.O(m), self.G(m)), self.g)

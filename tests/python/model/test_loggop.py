@@ -42,11 +42,6 @@ def test_parts_add_up_to_the_time() -> None:
     np.testing.assert_allclose(sum(parts.values()), DIGITS.time("get", [1.0, 8.0]))
 
 
-def test_pipelined_messages_take_the_larger_of_overhead_and_gap() -> None:
-    loggop = LogGOP(0, 0, 0, linear(2.0), 10.0, Curve("pieces", (0.0, 0.0, 5.0), (10.0,)))
-    np.testing.assert_allclose(loggop.pipelined([1.0, 8.0, 20.0]), [10.0, 16.0, 50.0])
-
-
 def test_growth_follows_its_pieces() -> None:
     growth = Curve("pieces", (0.0, 1.0, 0.0, 2.0), (10.0, 20.0))
     np.testing.assert_allclose(growth([0.0, 5.0, 15.0, 25.0]), [0.0, 5.0, 10.0, 20.0])
