@@ -9,13 +9,12 @@ among GPUs is taken from the record, as older ones were divided otherwise than t
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
+import typer
 
 from cpufree import generate
 from cpufree.cli.system_facts import undivided_facts
@@ -24,7 +23,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.model.gathers import gathered_bytes
 from cpufree.model.records import Measured, read_record
 from cpufree.model.solve import SystemFacts, solve_seconds
-from tools.results.records import FOLDER, write_lines
+from tools.results.records import FOLDER, write_scores
 
 RECORDS = (
     *("cg-1x-2026-11-25", "cg-1x-rest-2026-11-25", "cg-2x-2026-11-25"),
@@ -73,18 +72,11 @@ def scores(most: float) -> Iterator[dict[str, Any]]:
         print(case, flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the record; return the exit status."""
-    if not 1 <= len(arguments) <= 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    lines = list(scores(float(arguments[1]) if len(arguments) == 2 else MOST))
-    command = f"python -m tools.predict_scores {' '.join(arguments)}"
-    errors = np.abs([one["predicted"] / one["seconds"] - 1.0 for one in lines])
-    told = {"median": float(np.median(errors)), "worst": float(errors.max())}
-    write_lines(arguments[0], {"benchmark": "predictions", "command": command, **told}, lines)
-    return 0
+def main(out: str, most: float = MOST) -> None:
+    """Write the record."""
+    head = {"benchmark": "predictions", "command": f"python -m tools.predict_scores OUT {most:g}"}
+    write_scores(out, head, list(scores(most)), "seconds")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    typer.run(main)

@@ -10,11 +10,7 @@ the power, which takes their number of iterations on to n rows.
 Without more, it was 0.2 to 1.5 times the iterations of solves of fourteen matrices of paper18-small
 and structured-small (0.58 times in the geometric mean), 0.2 to 1.0 times those of sixteen of
 paper18 itself (0.44 times), and 0.7 to 1.8 times those of nine other generated systems; what they
-fall short in the mean is made up for where iterations grow. It is no
-bound: one needs the smallest eigenvalue, which some Lanczos steps do not find. On parts of 500 and
-4000 rows of 13 generated systems, the bound
-sqrt(kappa) / 2 log(2 / rtol) (Kaniel 1966) was 0.05 to 3.8 times the iterations, kappa being that
-of 80 Lanczos steps taken on in the same way.
+fall short in the mean is made up for where iterations grow. It is no bound.
 """
 
 from __future__ import annotations
