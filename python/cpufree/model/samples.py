@@ -258,7 +258,8 @@ def _pattern(line: Field) -> PatternSample:
     # Files before December 2026 have no 'apart', nor 'computes'.
     apart = line.at("apart").number() if "apart" in line.names() else 0.0
     if not 0.0 <= apart <= alone:
-        raise line.error(f"'apart' is {apart:g}, 'alone' {alone:g}: it must be a time up to that")
+        said = "both must be times, and the first one at most as long as the second"
+        raise line.error(f"'apart' is {apart:g}, 'alone' {alone:g}: {said}")
     computes = _times(line.at("computes")) if "computes" in line.names() else ()
     if len(computes) not in (0, pes):
         raise line.error(f"'computes' has {len(computes)} times: one for each of the {pes} PEs")
