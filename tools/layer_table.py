@@ -155,7 +155,7 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "engines.nvshmem": {"distributed", "engines"},
     "multigrid": {"matrix", "partition", "engines", "machine"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem", "multigrid", "trace"},
+    | {"engines.nvshmem", "model", "multigrid", "trace"},
     "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model", "trace"},
     "machine": set(),
     "model": {"machine", "engines.nvshmem", "_mpi_messages"},

@@ -9,15 +9,12 @@ among GPUs is taken from the record, as older ones were divided otherwise than t
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
+import typer
 
 from cpufree import generate
 from cpufree.cli.system_facts import undivided_facts
@@ -26,7 +23,7 @@ from cpufree.matrix.load import as_csr
 from cpufree.model.gathers import gathered_bytes
 from cpufree.model.records import Measured, read_record
 from cpufree.model.solve import SystemFacts, solve_seconds
-from tools.results.records import FOLDER
+from tools.results.records import FOLDER, write_scores
 
 RECORDS = (
     *("cg-1x-2026-11-25", "cg-1x-rest-2026-11-25", "cg-2x-2026-11-25"),
@@ -35,9 +32,8 @@ RECORDS = (
 MOST = 130_000_000
 
 
-def known_before(A: Any, measured: Measured, machine: Machine, gathered: float) -> SystemFacts:
+def known_before(A: Any, divided: SystemFacts, machine: Machine, gathered: float) -> SystemFacts:
     """Return what is known of a matrix before it is laid out, divided as the record has it."""
-    divided = measured.facts
     return replace(
         undivided_facts(A, divided.pes, machine, gathered),
         halo_values=divided.halo_values,
@@ -61,10 +57,10 @@ def scores(most: float) -> Iterator[dict[str, Any]]:
         A = as_csr(generate.generate(entries[case].generator, **entries[case].params))
         gathered = gathered_bytes(A, samples=6)
         for one in cases[case]:
+            assert isinstance(one.facts, SystemFacts)
             machine = of_gpu(one.gpu)
-            found = solve_seconds(
-                known_before(A, one, machine, gathered), one.method, machine, one.iterations
-            )
+            facts = known_before(A, one.facts, machine, gathered)
+            found = solve_seconds(facts, one.method, machine, one.iterations)
             seconds = found.seconds / one.iterations
             yield {
                 **{"record": one.record, "case": case, "gpu": one.gpu, "pes": one.facts.pes},
@@ -74,21 +70,11 @@ def scores(most: float) -> Iterator[dict[str, Any]]:
         print(case, flush=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Write the record; return the exit status."""
-    if not 1 <= len(arguments) <= 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    lines = list(scores(float(arguments[1]) if len(arguments) == 2 else MOST))
-    command = f"python -m tools.predict_scores {' '.join(arguments)}"
-    errors = np.abs([one["predicted"] / one["seconds"] - 1.0 for one in lines])
-    told = {"median": float(np.median(errors)), "worst": float(errors.max())}
-    head = {"benchmark": "predictions", "command": command, **told}
-    Path(arguments[0]).write_text(
-        json.dumps(head) + "\n" + "".join(json.dumps(one) + "\n" for one in lines), "utf-8"
-    )
-    return 0
+def main(out: str, most: float = MOST) -> None:
+    """Write the record."""
+    head = {"benchmark": "predictions", "command": f"python -m tools.predict_scores OUT {most:g}"}
+    write_scores(out, head, list(scores(most)), "seconds")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    typer.run(main)

@@ -13,10 +13,10 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.emit.rates import Rates
@@ -25,7 +25,7 @@ from cpufree.compiler.emit.times import sweep_time, time_of
 from cpufree.compiler.grid import chosen_kernel, grid_groups, returned_fields, swept_groups
 from cpufree.compiler.layout import most_pes
 from cpufree.machine import Machine, of_gpu
-from tools.results.records import FOLDER, ROOT
+from tools.results.records import FOLDER, ROOT, write_scores
 
 sys.path.insert(0, str(ROOT / "bench"))
 import gpu_program_cases as cases
@@ -91,22 +91,12 @@ def scores() -> Iterator[dict[str, Any]]:
                     }
 
 
-def main(arguments: list[str]) -> int:
-    """Write the record; return the exit status."""
-    if len(arguments) != 1:
-        print(__doc__, file=sys.stderr)
-        return 2
+def main(out: str) -> None:
+    """Write the record."""
     cases.grid = lambda *shape: np.empty(shape)
-    lines = list(scores())
-    errors = np.abs([one["predicted"] / one["us"] - 1.0 for one in lines])
-    head = {
-        **{"benchmark": "program predictions", "command": "python -m tools.program_scores OUT"},
-        **{"programs": len(lines), "median": float(np.median(errors)), "worst": float(max(errors))},
-    }
-    text = "".join(json.dumps(one) + "\n" for one in [head, *lines])
-    Path(arguments[0]).write_text(text, "utf-8")
-    return 0
+    command = "python -m tools.program_scores OUT"
+    write_scores(out, {"benchmark": "program predictions", "command": command}, [*scores()], "us")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    typer.run(main)

@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from cpufree.model.stencil_records import read_stencils
+from cpufree.model.records import read_record
 from cpufree.model.stencils import LAYERS, PRECISIONS, StencilFacts
 
 Grid = tuple[StencilFacts, float]
@@ -30,7 +30,8 @@ class Grids:
     """The grids of a record, by what they are."""
 
     def __init__(self, record: Path) -> None:
-        self._all = [(facts, seconds) for _, facts, seconds in read_stencils(record)]
+        found = read_record(record)
+        self._all = [(x.facts, x.seconds) for x in found if isinstance(x.facts, StencilFacts)]
 
     def on_one(self, dims: int, precision: str, on_chip: bool) -> list[Grid]:
         """Return those on one GPU, the smallest first."""

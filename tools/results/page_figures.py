@@ -14,7 +14,15 @@ from cpufree.machine.communication import Communication, load_ways
 from cpufree.model.fit import medians
 from cpufree.model.samples import read_samples
 from cpufree.model.use import single
-from tools.results import choices, dace, headlines, method_table, programs, small_studies
+from tools.results import (
+    choices,
+    dace,
+    headlines,
+    method_table,
+    programs,
+    rule_by_sizes,
+    small_studies,
+)
 from tools.results import solver_tables as cg
 from tools.results.page_tables import Tables, markdown
 from tools.results.records import (
@@ -323,7 +331,10 @@ PAGES: dict[Path, Tables] = {
     },
     ROOT / "docs/benchmarking.md": choices.pages,
     ROOT / "docs/dace.md": dace.pages,
-    ROOT / "docs/gpus.md": small_studies.expected,
+    ROOT / "docs/gpus.md": lambda: {
+        **small_studies.expected(),
+        "choices of auto": rule_by_sizes.table(),
+    },
     ROOT / "docs/methods.md": lambda: {
         **method_table.tables(),
         "preconditioners": small_studies.preconditioners(),

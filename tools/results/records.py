@@ -64,6 +64,14 @@ def json_lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (FOLDER / name).read_text(encoding="utf-8").splitlines()]
 
 
+def write_scores(path: str, head: dict[str, Any], lines: list[dict[str, Any]], key: str) -> None:
+    """Write what was predicted beside what was measured, `key`; the header has the errors."""
+    errors = [abs(one["predicted"] / one[key] - 1.0) for one in lines]
+    told = {"lines": len(lines), "median": statistics.median(errors), "worst": max(errors)}
+    text = "".join(json.dumps(one) + "\n" for one in [{**head, **told}, *lines])
+    Path(path).write_text(text, encoding="utf-8")
+
+
 @cache
 def declared_lines(name: str) -> list[dict[str, Any]]:
     """Return the lines of a record of a declared benchmark; one JSON object has them inside."""

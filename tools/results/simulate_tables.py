@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from functools import cache
 
 from cpufree.machine.clusters import load_cluster
-from cpufree.simulate.measured import Summary, compare, read_cases, summaries, summary
-from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
+from cpufree.simulate.measured import compare, errors_of, read_cases
 from cpufree.simulate.scaling import EXPERIMENTS, STYLES, TOLERANCE, Curve, Experiment, best, curves
 from tools.results.page_tables import markdown
 from tools.results.records import ROOT
-
-GPUS = ("NVIDIA H200", "NVIDIA H100")
 
 
 def percent(share: float) -> str:
@@ -49,20 +45,7 @@ def scaling() -> str:
 
 def measured() -> str:
     """Return the errors of simulated records."""
-    compared = compare(load_cluster("h200"), read_cases(ROOT / "bench/results"))
-    rest = [one for one in compared if not one.calibrated]
-    names = [name for name in GPUS if any(one.case.gpu.startswith(name) for one in rest)]
-    found = [*summaries(compared)]
-    for name in names:  # what nothing was chosen by
-        these = [one for one in rest if one.case.gpu.startswith(name)]
-        found.append(summary(f"{name}, all but the calibration", these))
-    grids = compare_stencils(load_cluster("h200"), ROOT / "bench/results")
-    found += stencil_summaries(grids)
-    errors = [*(one.error for one in rest), *(one.error for one in grids)]
-    found.append(
-        Summary("all but the calibration", len(errors), statistics.median(map(abs, errors)),
-                statistics.fmean(errors), max(map(abs, errors)))
-    )  # fmt: skip
+    found = errors_of(compare(load_cluster("h200"), read_cases(ROOT / "bench/results")))
     rows = [
         (one.name, f"{one.count}", f"{100 * one.median:.1f} %", f"{100 * one.mean:+.1f} %",
          percent(one.largest))

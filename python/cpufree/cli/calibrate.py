@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from cpufree.machine import Machine
     from cpufree.matrix.problem import CsrMatrix
 
-SIDES = {
-    SMALL: ((24, 24, 24), (24, 24, 24)),
-    LARGE: ((72, 72, 72), (160, 160, 160)),
-    THIN: ((1024, 1024, 4), (1024, 1024, 4)),
-}
-"""Points of the sides on the CPU, and on GPUs: what latency bounds, what memory does, and what
-consecutive rows exchange much of."""
+SIDES = {SMALL: (24, 24, 24), LARGE: (72, 72, 72), THIN: (1024, 1024, 4)}
+"""Points of the sides of grids: what latency bounds, what memory does on CPUs, and what consecutive
+rows exchange much of."""
+BAND = (300_000, 20)
+"""Rows, and neighbours on either side, of what memory bounds on GPUs: bytes of values, all of them
+different, and little else."""
 ROWS = "contiguous"
 ITERATIONS = 50
 REPEATS = 3
@@ -42,7 +41,7 @@ def _solves(what: str, count: int, like: Machine) -> list[Solve]:
 
     import cpufree
 
-    A = _system(*SIDES[what][count > 0])
+    A = _band(*BAND) if count and what == LARGE else _grid(*SIDES[what])
     size = Size(A.shape[0], A.nnz, 8)
     where: dict[str, Any] = {"engine": "cuda_p2p", "pes": count} if count else {
         "engine": "cpu_threads", "blocks": choices.available_cores(),
@@ -61,9 +60,28 @@ def _solves(what: str, count: int, like: Machine) -> list[Solve]:
     return found
 
 
-@functools.lru_cache(maxsize=3)
-def _system(nx: int, ny: int, nz: int) -> CsrMatrix:
+@functools.lru_cache(maxsize=2)
+def _grid(nx: int, ny: int, nz: int) -> CsrMatrix:
     from cpufree.generate import poisson3d
     from cpufree.matrix.load import as_csr
 
     return as_csr(poisson3d(nx, ny, nz))
+
+
+@functools.cache
+def _band(rows: int, near: int) -> CsrMatrix:
+    """Return a Laplacian of weights between rows and the next ones, which takes long to solve."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from cpufree.matrix.load import as_csr
+
+    random, values = np.random.default_rng(0), np.zeros((rows, 2 * near + 1))
+    for k in range(1, near + 1):
+        weights = random.uniform(0.5, 1.5, rows - k)
+        values[:-k, near + k] = values[k:, near - k] = -weights
+    values[:, near] = 1e-6 - values.sum(axis=1)
+    columns = np.arange(rows, dtype=np.int32)[:, None] + np.arange(-near, near + 1, dtype=np.int32)
+    there = (columns >= 0) & (columns < rows)
+    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return as_csr(sp.csr_array((values[there], columns[there], starts), shape=(rows, rows)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +27,8 @@ from cpufree.model import options as model_options
 from cpufree.options.schema import Option
 
 if TYPE_CHECKING:
+    from cpufree.model.advice import Roles
     from cpufree.model.measure import Plan
-    from cpufree.model.project import Roles
     from cpufree.model.samples import Samples
 
 app = typer.Typer(
@@ -130,10 +129,6 @@ def measure_command(given: Given) -> None:
         )
     write_samples(given["out"], found)
     paper.print(model_report.samples_report(found, {way.name: way.what for way in ways}))
-    if given["plot"]:
-        from cpufree.model.plots import draw_samples, save_plot
-
-        save_plot(draw_samples(found), given["plot"])
     there = found.ways()
     finish(given, ("measure",), table, {"ways": there, "missing": dict(found.missing)})
     end(given, f"samples of {', '.join(there) or 'no way'} in {given['out']}")
@@ -155,6 +150,8 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
 @with_options(model_options.CALIBRATE)
 def calibrate_command(given: Given) -> None:
     """Measure in seconds what engine and GPUs are chosen by; from then on, choices go by it."""
+    import dataclasses
+
     from cpufree import machine
     from cpufree.cli import model_report
     from cpufree.cli.calibrate import measured_solves
@@ -179,7 +176,10 @@ def calibrate_command(given: Given) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write(path, content)
     paper.print(model_report.choices_report(found, like))
-    finish(given, ("calibrate",), model_options.CALIBRATE, {"file": path, "machine": content})
+    if len(there) > 1 and "link.store_rate" not in found:
+        paper.print(f"  solves do not tell the rate of the link: that of {like} holds")
+    facts = {"file": path, "machine": content, "solves": [dataclasses.asdict(s) for s in solves]}
+    finish(given, ("calibrate",), model_options.CALIBRATE, facts)
     end(given, f"choices of {name} in {path}")
 
 
@@ -261,6 +261,8 @@ def show_command(machine: MachineArgument, given: Given) -> None:
 @with_options(model_options.PREDICT)
 def predict_command(given: Given) -> None:
     """Predict the time of messages, with a 95 % interval where the machine file has one."""
+    import dataclasses
+
     from cpufree.cli import model_report
     from cpufree.machine.communication import load_ways
     from cpufree.model.use import predict
@@ -270,7 +272,7 @@ def predict_command(given: Given) -> None:
     machine = load_ways(given["machine"])
     found = predict(machine, given["way"], sizes, given["pipelined"])
     paper.print(model_report.prediction_report(sizes, found))
-    content = model_report.prediction_facts(sizes, found)
+    content = {"bytes": sizes, **dataclasses.asdict(found)}
     finish(given, ("predict",), model_options.PREDICT, content)
     if given["quiet"]:
         end(given, ", ".join(display.seconds(float(one)) for one in found.seconds))
@@ -283,12 +285,11 @@ def roles_of(given: Given) -> Roles:
         UsageError: another machine than Summit is given without its ways.
     """
     from cpufree.machine.communication import load_ways
-    from cpufree.model.paper import ROLES
-    from cpufree.model.project import Roles
+    from cpufree.model.advice import SUMMIT_WAYS, Roles
 
     names = [given["cpu"], given["host"], given["device"]]
     if given["machine"] == model_options.SUMMIT:
-        names = [name or preset for name, preset in zip(names, ROLES["get"], strict=True)]
+        names = [name or preset for name, preset in zip(names, SUMMIT_WAYS, strict=True)]
     for name, option in zip(names[:2], ("--cpu", "--host"), strict=True):
         if not name:
             raise UsageError(f"{option} is missing: say which way of the machine file it is")
@@ -296,62 +297,25 @@ def roles_of(given: Given) -> Roles:
     return Roles(load_ways(given["machine"]), cpu, host, device or "", given["launch"])
 
 
-@app.command("project")
-@with_options(model_options.PROJECT)
-def project_command(given: Given) -> None:
-    """Project what applications gain on GPUs, as figures 8 to 11 of Groves et al. 2020 do."""
-    from cpufree.cli import model_report
-    from cpufree.model.project import break_even, means
-
-    paper = outputs(given, (given["machine"],))
-    roles = roles_of(given)
-    fixed, scaled = means(roles)
-    even = break_even(roles) if roles.device else None
-    paper.print(model_report.projection_report(roles, fixed, scaled, even))
-    if given["plot"]:
-        from cpufree.model.plots import draw_projection, save_plot
-
-        save_plot(draw_projection(roles), given["plot"])
-    content = {"fixed": fixed, "scaled": scaled, "break_even_seconds": even}
-    finish(given, ("project",), model_options.PROJECT, content)
-    if given["quiet"]:
-        end(given, f"mean speed-up {fixed:.2f} (fixed problem), {scaled:.2f} (scaled)")
-
-
 @app.command("advise")
 @with_options(model_options.ADVISE)
 def advise_command(given: Given) -> None:
     """Rank what to change first: size of the problem, messages, batches, launches, initiator."""
+    import dataclasses
+
     from cpufree.cli import model_report
-    from cpufree.model.advice import advise
+    from cpufree.model.advice import advise, break_even, means
 
     paper = outputs(given, (given["machine"],))
-    if given["share"] >= 1:
-        raise refuse(model_options.SHARE, given["share"], "give a share above 0 and below 1")
-    found = advise(roles_of(given), given["bytes"], given["share"])
-    paper.print(model_report.advice_report(found))
-    content = {"priorities": model_report.advice_facts(found)}
+    roles = roles_of(given)
+    found, (fixed, scaled) = advise(roles, given["bytes"], given["share"]), means(roles)
+    even = break_even(roles) if roles.device else None
+    paper.print(model_report.advice_report(roles, found, fixed, scaled, even))
+    means_of = {"fixed": fixed, "scaled": scaled, "break_even_seconds": even}
+    content = {"priorities": [dataclasses.asdict(one) for one in found], **means_of}
     finish(given, ("advise",), model_options.ADVISE, content)
     if given["quiet"]:
         end(given, f"first: {found[0].what}")
-
-
-@app.command("check-paper")
-@with_options(model_options.CHECK_PAPER)
-def check_paper_command(given: Given) -> None:
-    """Compute the numbers of Groves et al. 2020 again; the exit code is 4 for a new difference."""
-    from cpufree.cli import model_report
-    from cpufree.model.paper import check_paper
-
-    paper = outputs(given)
-    found = check_paper()
-    paper.print(model_report.paper_report(found))
-    content = {"findings": model_report.paper_facts(found)}
-    finish(given, ("check-paper",), model_options.CHECK_PAPER, content)
-    agree = sum(one.agrees for one in found)
-    known = sum(bool(one.known) and not one.agrees for one in found)
-    end(given, f"{agree} of {len(found)} numbers agree, {known} the tables contradict")
-    raise typer.Exit(0 if agree + known == len(found) else EXIT_ENGINE)
 
 
 @app.command("compare")
@@ -366,27 +330,15 @@ def compare_command(
     """Hold predicted iterations against benchmark records, which they were not fitted to."""
     import dataclasses
 
-    from cpufree.cli.predict_report import comparison_report, stencil_comparison_report
-    from cpufree.model.records import Comparison, compare
-    from cpufree.model.stencil_records import compare_stencils, is_stencil_record
+    from cpufree.cli.predict_report import errors_report
+    from cpufree.model.records import by_gpus, compare, summaries, summary
 
     paper = outputs(given, tuple(records))
-    stencils = [record for record in records if is_stencil_record(record)]
-    solves = [record for record in records if record not in stencils]
-    found = compare(solves) if solves else Comparison(())
-    grids = compare_stencils(stencils)
-    if solves:
-        paper.print(comparison_report(found))
-    if stencils:
-        paper.print(stencil_comparison_report(grids))
-    if given["plot"] and solves:
-        from cpufree.model.plots import save_plot
-        from cpufree.model.solve_plots import draw_comparison
-
-        save_plot(draw_comparison(found), given["plot"])
-    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found.lines]
-    lines += [{**dataclasses.asdict(one), "error": one.error} for one in grids]
+    found = compare(records)
+    whole = summary("all", found)
+    title = "Predicted iterations beside records"
+    paper.print(errors_report([*summaries(found, by_gpus), whole], title))
+    lines = [{**dataclasses.asdict(one), "error": one.error} for one in found]
     finish(given, ("compare",), model_options.COMPARE, {"lines": lines})
     if given["quiet"]:
-        errors = [abs(line["error"]) for line in lines]
-        end(given, f"median error {statistics.median(errors):.1%}" if errors else "nothing")
+        end(given, f"median error {whole.median:.1%}")

@@ -15,10 +15,8 @@ from cpufree.text import counted, number
 if TYPE_CHECKING:
     from cpufree.machine.communication import Communication, WayRecord
     from cpufree.machine.files import Quantity
-    from cpufree.model.advice import Priority
-    from cpufree.model.paper import Finding
+    from cpufree.model.advice import Priority, Roles
     from cpufree.model.patterns.validate import PatternCheck
-    from cpufree.model.project import Roles
     from cpufree.model.samples import Samples
     from cpufree.model.use import Prediction
     from cpufree.model.validate import Check, Validation
@@ -98,8 +96,8 @@ def _way_report(name: str, way: WayRecord) -> RenderableType:
     for key, curve in way.curves.items():
         breaks = ", ".join(number(one) for one in curve.breaks)
         said = f"{curve.form}, breaks at {breaks} B" if breaks else curve.form
-        errors = ", ".join(f"{form} {error:.1%}" for form, error in curve.errors.items())
-        rows.append((f"curve {key}", said, f"left-out error: {errors}" if errors else ""))
+        spread = f"-{curve.spread[1]:.0%} to {curve.spread[1]:.0%}" if curve.spread else ""
+        rows.append((f"curve {key}", said, spread))
     who = f"{way.verb}; initiated, triggered, controlled by {way.initiated}, {way.triggered}, "
     title = f"{name} ({who}{way.controlled})"
     return display.columns(("parameter", "value", "95 % interval, or why"), rows, title)
@@ -183,29 +181,20 @@ def _size(value: float | None) -> str:
 
 def validation_facts(found: Validation) -> dict[str, Any]:
     """Return a validation for JSON."""
-    checks, equations = (
-        [
-            {**dataclasses.asdict(one), "error": one.error, "r2": one.r2, "passed": one.passed}
-            for one in group
-        ]
-        for group in (found.checks, found.equations)
-    )
+    from cpufree.model.patterns.validate import PatternCheck
+
+    def of(one: Check | PatternCheck) -> dict[str, Any]:
+        passed = None if isinstance(one, PatternCheck) and one.aside else one.passed
+        return {**dataclasses.asdict(one), "error": one.error, "r2": one.r2, "passed": passed}
+
     return {
         "passed": found.passed,
         "counts": {name: [sum(group), len(group)] for name, group in found.groups.items()},
         "coverage": found.coverage,
-        "checks": checks,
-        "equations": equations,
+        "checks": [of(one) for one in found.checks],
+        "equations": [of(one) for one in found.equations],
         "crossings": [{**dataclasses.asdict(one), "passed": one.passed} for one in found.crossings],
-        "patterns": [
-            {
-                **dataclasses.asdict(one),
-                "error": one.error,
-                "r2": one.r2,
-                "passed": None if one.aside else one.passed,
-            }
-            for one in found.patterns
-        ],
+        "patterns": [of(one) for one in found.patterns],
     }
 
 
@@ -222,28 +211,10 @@ def prediction_report(sizes: Sequence[int], found: Prediction) -> RenderableType
     return Group(table, Text(f"  {found.note}"))
 
 
-def prediction_facts(sizes: Sequence[int], found: Prediction) -> dict[str, Any]:
-    """Return the times of messages for JSON."""
-    return {"bytes": list(sizes), **dataclasses.asdict(found)}
-
-
-def projection_report(
-    roles: Roles, fixed: float, scaled: float, even: float | None
+def advice_report(
+    roles: Roles, found: Sequence[Priority], fixed: float, scaled: float, even: float | None
 ) -> RenderableType:
-    """Return what a projection says."""
-    rows = [
-        ("ways", f"CPU {roles.cpu}, host {roles.host}, device {roles.device or 'none'}"),
-        ("launch and synchronization K", f"{roles.launch * 1e6:.3g} us"),
-        ("mean speed-up, fixed problem", f"{fixed:.2f}"),
-        ("mean speed-up, scaled problem", f"{scaled:.2f}"),
-    ]
-    if even is not None:
-        rows.append(("K from which the device is faster at 8 B", f"{even * 1e6:.2f} us"))
-    return Group(Text(roles.machine.machine, style="bold"), display.pairs(rows))
-
-
-def advice_report(found: Sequence[Priority]) -> RenderableType:
-    """Return the ranks of priorities."""
+    """Return the ranks of priorities, and what applications gain in the mean."""
     rows = [
         (
             str(rank) if one.gain is not None else "-",
@@ -255,32 +226,13 @@ def advice_report(found: Sequence[Priority]) -> RenderableType:
         for rank, one in enumerate(found, 1)
     ]
     head = ("rank", "change", "gain", "how", "in the paper")
-    return display.columns(head, rows, "What to change first")
-
-
-def advice_facts(found: Sequence[Priority]) -> list[dict[str, Any]]:
-    """Return the ranks of priorities for JSON."""
-    return [dataclasses.asdict(one) for one in found]
-
-
-def paper_report(found: Sequence[Finding]) -> RenderableType:
-    """Return numbers of the paper beside those computed."""
-    rows = [
-        (
-            one.what,
-            f"{one.expected:g}",
-            f"{one.computed:.5g}",
-            one.unit.replace("1", ""),
-            "agrees" if one.agrees else f"differs: {one.known}" if one.known else "DIFFERS",
-            one.source,
-        )
-        for one in found
+    gains = [
+        ("ways", f"CPU {roles.cpu}, host {roles.host}, device {roles.device or 'none'}"),
+        ("launch and synchronization K", f"{roles.launch * 1e6:.3g} us"),
+        ("mean speed-up of a fixed problem", f"{fixed:.2f}"),
+        ("mean speed-up of a scaled problem", f"{scaled:.2f}"),
     ]
-    head = ("number", "expected", "computed", "unit", "verdict", "expected is")
-    title = f"Groves et al. 2020: {counted(len(found), 'number')}"
-    return display.columns(head, rows, title)
-
-
-def paper_facts(found: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return numbers of the paper for JSON."""
-    return [{**dataclasses.asdict(one), "agrees": one.agrees, "known": one.known} for one in found]
+    if even is not None:
+        gains.append(("K from which the device is faster at 8 B", f"{even * 1e6:.2f} us"))
+    title = Text(roles.machine.machine, style="bold")
+    return Group(title, display.columns(head, rows, "What to change first"), display.pairs(gains))

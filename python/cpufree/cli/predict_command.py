@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,13 +21,15 @@ from cpufree.cli.commands import (
     write_json,
 )
 from cpufree.cli.option_types import refuse, with_options
-from cpufree.cli.predict_report import advice, prediction_report, stencil_report
+from cpufree.cli.predict_report import advice, prediction_report
 from cpufree.cli.run_record import run_record
 from cpufree.model import options as model_options
 from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.machine import Machine
+    from cpufree.model.solve import IterationTime, SystemFacts
+    from cpufree.model.stencils import StencilFacts, StencilTime
 
 MOST_PES = 4096
 GRID = "grid:"
@@ -41,23 +45,26 @@ EPILOG = """
 """
 
 
-def numbers_of(text: str) -> list[int]:
-    """Return the numbers of PEs of a list; of a range its ends, and powers of 2 between them.
+@dataclass(frozen=True)
+class Predicted:
+    """Times of iterations on numbers of GPUs, and what to say of them."""
 
-    Raises:
-        UsageError: it is no such list.
-    """
-    numbers: set[int] = set()
-    for word in text.split(","):
-        first, dash, last = word.strip().partition("-")
-        ends = [first, last] if dash else [first]
-        if not all(end.isascii() and end.isdigit() and len(end) < 9 for end in ends):
-            raise refuse(model_options.PREDICT_PES, text, "give numbers such as 1-64 or 1,2,4")
-        low, high = int(ends[0]), int(ends[-1])
-        if not 1 <= low <= high <= MOST_PES:
-            raise refuse(model_options.PREDICT_PES, text, f"numbers are 1 to {MOST_PES}, rising")
-        numbers |= {low, high, *(2**k for k in range(13) if low < 2**k < high)}
-    return sorted(numbers)
+    machine: Machine
+    numbers: list[int]
+    facts: Sequence[SystemFacts | StencilFacts]
+    times: Sequence[IterationTime | StencilTime]
+    notes: list[str]
+
+
+def numbers_of(text: str) -> list[int]:
+    """Return the numbers of PEs of a list; UsageError where it is no such list."""
+    from cpufree.errors import InvalidInputError
+    from cpufree.simulate.sweep import pes_of
+
+    try:
+        return pes_of(text, MOST_PES)
+    except InvalidInputError as error:
+        raise refuse(model_options.PREDICT_PES, text, str(error)) from None
 
 
 def machine_of(given: dict[str, Any]) -> Machine:
@@ -71,7 +78,7 @@ def machine_of(given: dict[str, Any]) -> Machine:
     return of_gpu(there[0].name if there else "")
 
 
-def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
+def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> Predicted:
     """Predict the time of an iteration of `cpufree stencil` in single precision."""
     from cpufree.cli.stencil_input import parse_grid
     from cpufree.errors import InvalidInputError
@@ -94,21 +101,39 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> None:
         )
     machine = machine_of(given)
     blocks = int(machine.number("gpu.multiprocessors", "1"))
-    open_ends = (False,) * dims
-    facts = [facts_of(shape, 4, open_ends, False, pes, blocks) for pes in numbers]
-    times = [stencil_seconds(one, machine) for one in facts]
-    paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
-    paper.print(stencil_report(machine, numbers, times))
-    if given["json"]:
-        lines = [
-            {"pes": pes, "bound": time.bound, **dataclasses.asdict(time)}
-            for pes, time in zip(numbers, times, strict=True)
-        ]
-        record = run_record(("predict", name), model_options.PREDICT_SOLVE, given)
-        write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
-    if given["quiet"]:
-        line = advice(numbers, [time.seconds for time in times])
-        display.report_console(stderr=given["json"] == "-").print(line, highlight=False)
+    facts = [facts_of(shape, 4, (False,) * dims, False, pes, blocks) for pes in numbers]
+    return Predicted(machine, numbers, facts, [stencil_seconds(one, machine) for one in facts], [])
+
+
+def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Predicted:
+    """Predict the time of an iteration of a solver."""
+    from cpufree.cli.predict_report import BEYOND, MOST_MEASURED, told_system
+    from cpufree.cli.system_facts import facts_of, over_network
+    from cpufree.errors import InvalidInputError
+    from cpufree.model.solve import iteration_seconds
+
+    notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
+    system = load_system(name, notes)
+    numbers = [pes for pes in numbers if pes <= system.shape[0]]
+    if not numbers:
+        raise InvalidInputError(f"{name} has {system.shape[0]} rows: give fewer PEs")
+    machine, method = machine_of(given), given["method"]
+    facts = stage(
+        notes,
+        "partitioning",
+        lambda: facts_of(system, numbers, machine),
+        lambda found: counted(len(found), "number") + " of PEs",
+    )
+    times = [
+        over_network(system, iteration_seconds(one, method, machine), one.pes, method, machine)
+        for one in facts
+    ]
+    if given["plot"]:
+        from cpufree.model.plots import draw_prediction, save_plot
+
+        save_plot(draw_prediction(name, numbers, times), given["plot"])
+    told = [told_system(facts[0])] + [BEYOND] * (numbers[-1] > MOST_MEASURED)
+    return Predicted(machine, numbers, facts, times, told)
 
 
 @with_options(model_options.PREDICT_SOLVE)
@@ -120,49 +145,22 @@ def predict(
     given: dict[str, Any],
 ) -> None:
     """Predict the time of an iteration on GPUs, and what bounds it; no GPU is needed."""
-    from cpufree.cli.system_facts import facts_of, over_network
-    from cpufree.errors import InvalidInputError
-    from cpufree.model.solve import iteration_seconds
-
     check_can_write(given["json"])
     check_can_write(given["plot"], PLOT_SUFFIXES)
     check_different(given["plot"], given["json"])
     check_not_read((given["plot"], given["json"]), (matrix, given["machine"] or ""))
     numbers = numbers_of(given["pes"])
     paper = display.report_console(stderr=given["json"] == "-", quiet=given["quiet"])
-    if matrix.startswith(GRID):
-        predict_grid(matrix, numbers, given)
-        return
-    notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
-    system = load_system(matrix, notes)
-    numbers = [pes for pes in numbers if pes <= system.shape[0]]
-    if not numbers:
-        raise InvalidInputError(f"{matrix} has {system.shape[0]} rows: give fewer PEs")
-    machine = machine_of(given)
-    facts = stage(
-        notes,
-        "partitioning",
-        lambda: facts_of(system, numbers, machine),
-        lambda found: counted(len(found), "number") + " of PEs",
-    )
-    method = given["method"]
-    times = [
-        over_network(system, iteration_seconds(one, method, machine), one.pes, method, machine)
-        for one in facts
-    ]
-    paper.print(prediction_report(machine, facts, times))
-    if given["plot"]:
-        from cpufree.model.plots import save_plot
-        from cpufree.model.solve_plots import draw_prediction
-
-        save_plot(draw_prediction(matrix, numbers, times), given["plot"])
+    found = (predict_grid if matrix.startswith(GRID) else predict_system)(matrix, numbers, given)
+    paper.print(prediction_report(found.machine, found.numbers, found.times, found.notes))
     if given["json"]:
         lines = [
-            {"pes": pes, **dataclasses.asdict(one), "bound": time.bound, **dataclasses.asdict(time)}
-            for pes, one, time in zip(numbers, facts, times, strict=True)
+            {**dataclasses.asdict(one), "bound": time.bound, **dataclasses.asdict(time)}
+            for one, time in zip(found.facts, found.times, strict=True)
         ]
         record = run_record(("predict", matrix), model_options.PREDICT_SOLVE, given)
-        write_json(given["json"], {**record, "machine": machine.machine, "iterations": lines})
+        told = {"machine": found.machine.machine, "iterations": lines}
+        write_json(given["json"], {**record, **told})
     if given["quiet"]:
-        line = advice(numbers, [time.seconds for time in times])
+        line = advice(found.numbers, [time.seconds for time in found.times])
         display.report_console(stderr=given["json"] == "-").print(line, highlight=False)

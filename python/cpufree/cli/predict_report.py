@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -14,15 +13,16 @@ from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.machine import Machine
-    from cpufree.model.records import Comparison
+    from cpufree.model.records import Summary
     from cpufree.model.solve import IterationTime, SystemFacts
-    from cpufree.model.stencil_records import ComparedStencil
     from cpufree.model.stencils import StencilTime
 
 MOST_MEASURED = 8
 """GPUs up to which constants were measured."""
-
-
+BEYOND = (
+    f"beyond the {MOST_MEASURED} GPUs of a node messages are simulated, as cpufree simulate does; "
+    "no network was measured"
+)
 WORTH = 0.5
 """Efficiency from which GPUs are taken to be worth it."""
 
@@ -51,100 +51,52 @@ def told_machine(machine: Machine) -> str:
 
 
 def prediction_report(
-    machine: Machine, facts: Sequence[SystemFacts], times: Sequence[IterationTime]
+    machine: Machine,
+    numbers: Sequence[int],
+    times: Sequence[IterationTime | StencilTime],
+    notes: Sequence[str],
 ) -> RenderableType:
     """Return times, efficiency and bounds as a table, and what they rest on."""
-    numbers = [one.pes for one in facts]
     first = times[0].seconds * numbers[0]
     rows = [
         (
             str(pes),
             display.seconds(one.seconds),
-            f"{display.seconds(one.low)} to {display.seconds(one.high)}",
+            interval_of(one),
             f"{first / (one.seconds * pes):.0%}",
             f"{one.bound} ({one.parts[one.bound] / one.seconds:.0%})",
         )
         for pes, one in zip(numbers, times, strict=True)
     ]
-    head = ("GPUs", "iteration", "95 % interval", "efficiency", "bound by")
-    parts: list[RenderableType] = [
-        display.columns(head, rows, f"Predicted for {told_machine(machine)}"),
-        Text(f"  {advice(numbers, [one.seconds for one in times])}"),
-        Text(
-            f"  {counted(facts[0].rows, 'row')}, {counted(facts[0].nnz, 'nonzero')}, "
-            f"{facts[0].matrix_bytes / max(facts[0].nnz, 1):.1f} bytes each as GPUs store them (by "
-            "a sample of rows)"
-        ),
-    ]
-    if numbers[-1] > MOST_MEASURED:
-        parts.append(
-            Text(
-                f"  beyond the {MOST_MEASURED} GPUs of a node messages are simulated, as cpufree "
-                "simulate does; no network was measured"
-            )
-        )
-    return Group(*parts)
+    over = "efficiency" if numbers[0] == 1 else f"efficiency over {numbers[0]}"
+    head = ("GPUs", "iteration", "95 % interval", over, "bound by")
+    lines = [advice(numbers, [one.seconds for one in times]), *notes]
+    table = display.columns(head, rows, f"Predicted for {told_machine(machine)}")
+    return Group(table, *(Text(f"  {line}") for line in lines))
 
 
-def comparison_report(found: Comparison) -> RenderableType:
-    """Return how far predictions are from records, by the number of GPUs."""
-    rows = []
-    for pes in [*found.pes(), None]:
-        errors = found.errors(pes)
-        rows.append(
-            (
-                "all" if pes is None else str(pes),
-                str(len(errors)),
-                f"{np.median(errors):.1%}",
-                f"{errors.max():.1%}",
-            )
-        )
-    low, high = found.ratios()
-    head = ("GPUs", "systems and methods", "median error", "worst")
-    lost = found.lost()
-    with_gpus = found.lost_with_gpus()
-    more = [
-        Text(f"  with the number of GPUs, of {counted(len(with_gpus), 'system')}: "
-             f"mean {with_gpus.mean():.1%}, worst {with_gpus.max():.1%}")
-    ] if len(with_gpus) else []  # fmt: skip
-    return Group(
-        display.columns(head, rows, "Predicted iterations beside records"),
-        Text(f"  95 % of measured over predicted: {low:.2f} to {high:.2f}"),
-        Text(f"  time lost by the method predicted as fastest: mean {lost.mean():.1%}, "
-             f"worst {lost.max():.1%}"),
-        *more,
-    )  # fmt: skip
-
-
-def stencil_report(
-    machine: Machine, numbers: Sequence[int], times: Sequence[StencilTime]
-) -> RenderableType:
-    """Return times of an iteration on a grid, efficiency and bounds as a table."""
-    first = times[0].seconds * numbers[0]
-    rows = [
-        (
-            str(pes),
-            display.seconds(one.seconds),
-            f"{first / (one.seconds * pes):.0%}",
-            one.bound,
-        )
-        for pes, one in zip(numbers, times, strict=True)
-    ]
-    head = ("GPUs", "iteration", "efficiency", "bound by")
-    return Group(
-        display.columns(head, rows, f"Predicted for {told_machine(machine)}"),
-        Text(f"  {advice(numbers, [one.seconds for one in times])}"),
+def interval_of(one: IterationTime | StencilTime) -> str:
+    """Return the ends of the interval of a time, as far as they are known."""
+    low, high = getattr(one, "low", None), getattr(one, "high", None)
+    return (
+        "" if low is None or high is None else f"{display.seconds(low)} to {display.seconds(high)}"
     )
 
 
-def stencil_comparison_report(found: Sequence[ComparedStencil]) -> RenderableType:
-    """Return how far predictions are from records of stencils, by the number of GPUs."""
-    if not found:
-        return Text("no grid of these records was iterated on by GPUs")
-    rows = []
-    for pes in [*sorted({one.facts.pes for one in found}), None]:
-        errors = np.abs([one.error for one in found if pes in (None, one.facts.pes)])
-        name = "all" if pes is None else str(pes)
-        rows.append((name, str(len(errors)), f"{np.median(errors):.1%}", f"{errors.max():.1%}"))
-    head = ("GPUs", "grids", "median error", "worst")
-    return display.columns(head, rows, "Predicted iterations on grids beside records")
+def told_system(facts: SystemFacts) -> str:
+    """Return the size of a system."""
+    return (
+        f"{counted(facts.rows, 'row')}, {counted(facts.nnz, 'nonzero')}, "
+        f"{facts.matrix_bytes / max(facts.nnz, 1):.1f} bytes each as GPUs store them (by a sample "
+        "of rows)"
+    )
+
+
+def errors_report(found: Sequence[Summary], title: str) -> RenderableType:
+    """Return how far times are from records."""
+    rows = [
+        (one.name, str(one.count), f"{one.median:.1%}", f"{one.mean:+.1%}", f"{one.largest:.0%}")
+        for one in found
+    ]
+    head = ("of", "times", "median", "signed mean", "largest")
+    return display.columns(head, rows, title)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -145,25 +144,15 @@ def scaling(given: Mapping[str, Any]) -> Report:
 
 def measured(given: Mapping[str, Any]) -> Report:
     """Compare the simulator with measured records."""
+    from cpufree.cli.predict_report import errors_report
     from cpufree.machine.clusters import load_cluster
     from cpufree.simulate import measured as study
-    from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
     from cpufree.simulate.study import Finding
 
-    cluster = load_cluster("h200")
-    compared = study.compare(cluster, study.read_cases(given["records"]))
-    grids = compare_stencils(cluster, given["records"])
-    found = [*study.summaries(compared), *stencil_summaries(grids)]
-    rows = [
-        (one.name, str(one.count), f"{one.median:.1%}", f"{one.mean:+.1%}", f"{one.largest:.0%}")
-        for one in found
-    ]
-    head = ("contender", "times", "median error", "mean, with sign", "largest")
-    rest = [abs(one.error) for one in compared if not one.calibrated]
-    median = statistics.median([*rest, *(abs(one.error) for one in grids)])
-    findings = [Finding("records", "median error of all but the calibration", median, 0.0,
-                        study.LARGEST_ERROR)]  # fmt: skip
-    table = display.columns(head, rows, "Simulated against measured: CG and Jacobi")
+    found = study.errors_of(study.compare(load_cluster("h200"), study.read_cases(given["records"])))
+    limit = study.LARGEST_ERROR
+    findings = [Finding("records", f"median error, {found[-1].name}", found[-1].median, 0.0, limit)]
+    table = errors_report(found, "Simulated against measured: CG and Jacobi")
     return of_findings(findings, "Trust", [table])
 
 

@@ -10,18 +10,14 @@ the power, which takes their number of iterations on to n rows.
 Without more, it was 0.2 to 1.5 times the iterations of solves of fourteen matrices of paper18-small
 and structured-small (0.58 times in the geometric mean), 0.2 to 1.0 times those of sixteen of
 paper18 itself (0.44 times), and 0.7 to 1.8 times those of nine other generated systems; what they
-fall short in the mean is made up for where iterations grow. It is no
-bound: one needs the smallest eigenvalue, which some Lanczos steps do not find. On parts of 500 and
-4000 rows of 13 generated systems, the bound
-sqrt(kappa) / 2 log(2 / rtol) (Kaniel 1966) was 0.05 to 3.8 times the iterations, kappa being that
-of 80 Lanczos steps taken on in the same way.
+fall short in the mean is made up for where iterations grow. It is no bound.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,16 +101,17 @@ def by_parts(A: CsrMatrix, rtol: float, maxiter: int | None, solves: int) -> Exp
     small = max(1, min(large, _SMALL, large // 8))
     if rtol >= 1.0 or not n:
         return Expected(0.0, solves, "rtol asks for none")
-    logs: list[float] = []
 
-    def count_from(start: int) -> None:
+    def count_from(start: int) -> float:
         counts = [_iterations(*part(A, start, size), rtol) for size in (small, large)]
         growth = math.log(counts[1] / counts[0]) / math.log(large / small) if large > small else 0.0
         growth = min(max(growth, 0.0), 1.0)
         short = math.log(_SHORT) if growth > _GROWS and large < n else 0.0
-        logs.append(math.log(counts[1]) + growth * math.log(n / large) + short)
+        return math.log(counts[1]) + growth * math.log(n / large) + short
 
-    _side_by_side(count_from, sorted({_start(A, n // 3), _start(A, 2 * n // 3)}))
+    with ThreadPoolExecutor(2) as side_by_side:
+        starts = sorted({_start(A, n // 3), _start(A, 2 * n // 3)})
+        logs = list(side_by_side.map(count_from, starts))
     count = math.exp(sum(logs) / len(logs))
     return Expected(min(count, most), solves, f"by parts of {small} and {large} rows")
 
@@ -126,26 +123,6 @@ def _start(A: CsrMatrix, row: int) -> int:
     """
     lengths = np.diff(A.indptr[row : row + _NEAR + 1])
     return row + int(np.argmax(2 * lengths * A.shape[0] >= A.nnz))
-
-
-def _side_by_side(work: Callable[[int], None], starts: Sequence[int]) -> None:
-    """Do work for each start, in threads; what it raises is raised here."""
-    errors: list[BaseException] = []
-
-    def one(start: int) -> None:
-        try:
-            work(start)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=one, args=(start,)) for start in starts[1:]]
-    for thread in threads:
-        thread.start()
-    one(starts[0])
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def part(A: CsrMatrix, start: int, size: int) -> tuple[Int64s, Any, Any]:

@@ -1,19 +1,19 @@
 """CPU or GPUs, and how many of them, for a system: a rule of a few lines.
 
 The CPU has it where its cores are done before GPUs would be set up. Else it gets the fewest GPUs,
-and twice as many as long as they save more than it takes to start and to set them up, and each of
-them still has something to move. The numbers of the machine are in `cpufree.machine`;
-docs/gpus.md has how the rule does beside the best choice.
+and twice as many as long as they save more than it takes to start and to set them up. How long an
+iteration takes is predicted as by `cpufree predict`; docs/gpus.md has how the rule does beside the
+best choice.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cpufree.engines.expected import Expected
-from cpufree.engines.gpu_choice import Size, candidates
+from cpufree.engines.gpu_choice import GAIN, Size, candidates
 from cpufree.machine import Machine
 from cpufree.partition.cost import Gain, Spread
 from cpufree.text import counted, time_text
@@ -59,7 +59,12 @@ def start_seconds(gpus: int, idle: int, known: Machine) -> float:
 
 
 def choose_place(
-    size: Size, running: Sequence[bool], blocks: int | None, forecast: Forecast, known: Machine
+    size: Size,
+    running: Sequence[bool],
+    blocks: int | None,
+    forecast: Forecast,
+    known: Machine,
+    iteration: Callable[[int], float],
 ) -> Chosen:
     """Return how many GPUs to take.
 
@@ -68,6 +73,7 @@ def choose_place(
         running: for each GPU, in the order in which they are taken: whether CUDA runs there.
         blocks: of the CPU engine; None: it is not to be used.
         forecast: of the system. known: the machine.
+        iteration: seconds of one on so many GPUs.
     """
     expected = forecast.expected
     starts = {
@@ -79,31 +85,17 @@ def choose_place(
         if cpu < starts[1]:
             told = f"{time_text(cpu)} on {counted(blocks, 'block')} of the CPU"
             return Chosen(0, f"{_told(expected)}: {told}, {time_text(starts[1])} to set a GPU up")
+    each = {count: iteration(count) for count in starts}
     gpus, why = 1, _told(expected)
     for few, more in itertools.pairwise(starts):
-        saved = expected.total * size.moved * (1 / few - 1 / more) / _bandwidth(known)
+        saved = expected.total * (each[few] - each[more])
         takes = starts[more] - starts[few] + forecast.halos(more) - forecast.halos(few)
-        why = f"{_told(expected)}: {more} GPUs save {time_text(saved)}, and take {time_text(takes)}"
-        if saved <= takes or size.moved / few <= least_share(known):
+        why = f"{_told(expected)}: {more} GPUs save {time_text(max(saved, 0.0))}, and take "
+        why += time_text(takes)
+        if saved <= takes or each[more] > (1 - GAIN) * each[few]:
             return Chosen(gpus, why)
         gpus = more
     return Chosen(gpus, why)
-
-
-def by_share(size: Size, there: int, known: Machine) -> int:
-    """Return how many of the GPUs shorten an iteration, whatever it takes to set them up."""
-    pairs = itertools.pairwise(candidates(there))
-    few = [few for few, _ in pairs if size.moved / few <= least_share(known)]
-    return few[0] if few else there
-
-
-def least_share(known: Machine) -> float:
-    """Return the bytes an iteration must move on a GPU for more GPUs to shorten it."""
-    return known.number("system.least_share", "B")
-
-
-def _bandwidth(known: Machine) -> float:
-    return known.number("solver.memory_bandwidth", "B/s")
 
 
 def _told(expected: Expected) -> str:

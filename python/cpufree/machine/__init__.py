@@ -1,8 +1,8 @@
 """What machines are like: the numbers that choices and predictions of engines rest on.
 
 >>> from cpufree.machine import load
->>> load("h200").number("solver.memory_bandwidth", "B/s")
-3000000000000.0
+>>> load("h200").number("solver.chip_bandwidth", "B/s")
+28000000000000.0
 
 They are the section `choices` of machine files (`cpufree.machine.files`). A call that knows the
 GPUs takes the machine `of_gpu`: the one that CPUFREE_MACHINE names, else the user's own file for

@@ -7,26 +7,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from cpufree.machine import files
 from cpufree.machine.files import Field, PathLike, Quantity
 
+Array = NDArray[np.float64]
 PARAMETERS = {
     **{name: "s" for name in ("L", "o_send", "o_recv", "g", "S")},
     **{name: "s/B" for name in ("O", "G")},
 }
 CURVES = ("single", "pipelined", "send", "receive")
 PLACES = ("host", "device")
-FORMS = ("pieces", "power", "softplus")
+FORMS = ("pieces", "power")
 PAYLOADS = ("once", "twice", "printed")
 
 
 @dataclass(frozen=True)
+class Curve:
+    """A time [s] over the size of a message [B]; `values` are in the order of `units`.
+
+    Forms: `pieces`, a start and slopes of lines that meet at `breaks`; `power`, a power law up to
+    where the gap takes over, max(scale m^(1 + exponent), G m) (Groves et al. 2020, table II).
+    """
+
+    form: str
+    values: tuple[float, ...]
+    breaks: tuple[float, ...] = ()
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each parameter by its name."""
+        if self.form == "power":
+            return {"scale": "s/B", "exponent": "1", "G": "s/B"}
+        return {"start": "s", **{f"slope{k}": "s/B" for k in range(len(self.breaks) + 1)}}
+
+    def __call__(self, size: ArrayLike) -> Array:
+        """Return the time for messages of so many bytes, 0 included."""
+        m = np.asarray(size, dtype=np.float64)
+        if self.form == "power":
+            scale, exponent, gap = self.values
+            return np.maximum(scale * m ** (1.0 + exponent), gap * m)
+        return np.asarray(columns_of(m, self.breaks) @ np.asarray(self.values))
+
+
+def columns_of(m: Array, breaks: Sequence[float]) -> Array:
+    """Return what multiplies start and slopes of pieces, as the last axis."""
+    starts, ends = (0.0, *breaks), (*breaks, math.inf)
+    pieces = [np.clip(m - a, 0.0, b - a) for a, b in zip(starts, ends, strict=True)]
+    return np.stack([np.ones_like(m), *pieces], axis=-1)
+
+
+@dataclass(frozen=True)
 class CurveRecord:
-    """A curve of time over size, as a file has it."""
+    """A curve as a file has it."""
 
     form: str
     parameters: Mapping[str, Quantity]
@@ -37,8 +77,12 @@ class CurveRecord:
     """The least and the largest size of the fit."""
     spread: tuple[float, float] | None = None
     """95 % of the relative errors at sizes that a fit had not seen."""
-    errors: Mapping[str, float] = field(default_factory=dict)
-    """Mean relative error of each form at sizes left out in turn."""
+
+    @property
+    def curve(self) -> Curve:
+        """The curve itself."""
+        values = tuple(one.value for one in self.parameters.values())
+        return Curve(self.form, values, self.breaks)
 
 
 @dataclass(frozen=True)
@@ -79,8 +123,7 @@ def load_ways(name: str) -> Communication:
         missing, a time is negative, a key is not known, or its version is another one; the message
         names file and field.
     """
-    section = "ways" if name not in files.names("constants") else "constants"
-    top = files.find(name, section)
+    top = files.find(name, "ways")
     provenance = {key: place.text() for key, place in top.items_of("provenance")}
     return Communication(
         machine=provenance.pop("measured on", "") or top.at("machine").text(),
@@ -121,40 +164,30 @@ def _way(place: Field) -> WayRecord:
 
 
 def _curve(place: Field) -> CurveRecord:
-    place.only(("form", "parameters", "breaks", "messages", "sizes", "spread", "errors"))
+    place.only(("form", "parameters", "breaks", "messages", "sizes", "spread"))
     form = place.at("form").word(FORMS)
     breaks = place.at("breaks").numbers() if "breaks" in place.names() else ()
-    expected = {
-        "power": {"scale": "s/B", "exponent": "1", "G": "s/B"},
-        "softplus": {"base": "s", "knee": "s", "G": "s/B"},
-        "pieces": {"start": "s", **{f"slope{k}": "s/B" for k in range(len(breaks) + 1)}},
-    }[form]
+    units = Curve(form, (), breaks).units
     parameters = place.at("parameters")
-    parameters.only(expected)
-    if form == "softplus" and parameters.at("knee").at("value").number() <= 0:
-        raise parameters.at("knee").at("value").error("it must be more than 0")
-    messages = place.at("messages").number() if "messages" in place.names() else 1.0
-    if messages < 1 or messages != int(messages):
-        raise place.at("messages").error("it must be a whole number from 1")
-    pairs = {
-        key: place.at(key).numbers() if place.optional(key) is not None else None
-        for key in ("sizes", "spread")
-    }
-    for key, pair in pairs.items():
-        if pair is not None and len(pair) != 2:
-            raise place.at(key).error("it must be two numbers")
-    sizes, spread = pairs["sizes"], pairs["spread"]
+    parameters.only(units)
+    sizes = _pair(place, "sizes")
     return CurveRecord(
         form=form,
-        parameters={
-            name: parameters.at(name).quantity(unit, False) for name, unit in expected.items()
-        },
+        parameters={n: parameters.at(n).quantity(unit, False) for n, unit in units.items()},
         breaks=breaks,
-        messages=int(messages),
+        messages=place.at("messages").count() if "messages" in place.names() else 1,
         sizes=(int(sizes[0]), int(sizes[1])) if sizes else None,
-        spread=(spread[0], spread[1]) if spread else None,
-        errors={name: one.number() for name, one in place.items_of("errors")},
+        spread=_pair(place, "spread"),
     )
+
+
+def _pair(place: Field, key: str) -> tuple[float, float] | None:
+    if place.optional(key) is None:
+        return None
+    pair = place.at(key).numbers()
+    if len(pair) != 2:
+        raise place.at(key).error("it must be two numbers")
+    return pair[0], pair[1]
 
 
 def write_ways(path: PathLike, found: Communication) -> None:
@@ -173,17 +206,13 @@ def to_dict(found: Communication) -> dict[str, Any]:
 
 
 def _plain_way(way: WayRecord) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        "initiated": way.initiated,
-        "triggered": way.triggered,
-        "controlled": way.controlled,
-        "verb": way.verb,
+    return {
+        **{key: getattr(way, key) for key in ("initiated", "triggered", "controlled", "verb")},
         "payload": way.payload,
         "parameters": {name: files.plain(one) for name, one in way.parameters.items()},
         "unknown": dict(way.unknown),
         "curves": {name: _plain_curve(curve) for name, curve in way.curves.items()},
     }
-    return content
 
 
 def _plain_curve(curve: CurveRecord) -> dict[str, Any]:
@@ -194,5 +223,4 @@ def _plain_curve(curve: CurveRecord) -> dict[str, Any]:
         "messages": curve.messages,
         **({"sizes": list(curve.sizes)} if curve.sizes else {}),
         **({"spread": list(curve.spread)} if curve.spread else {}),
-        "errors": dict(curve.errors),
     }

@@ -147,6 +147,19 @@ class Field:
             raise self.error(f"it is {self.content!r}, and must be a list of numbers")
         return tuple(Field(self.path, self.name, one).number() for one in self.content)
 
+    def count(self, least: int = 1) -> int:
+        """Return a whole number."""
+        value = self.content
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.error(f"it is {value!r}, and must be a whole number from {least}")
+        return value
+
+    def counts(self, least: int = 1) -> tuple[int, ...]:
+        """Return a list of them."""
+        if not isinstance(self.content, list):
+            raise self.error(f"it is {self.content!r}, and must be a list")
+        return tuple(Field(self.path, self.name, one).count(least) for one in self.content)
+
     def quantity(self, unit: str | None = None, sourced: bool = True) -> Quantity:
         """Return a number with its unit, a table or pieces of it.
 

@@ -1,10 +1,12 @@
 """From a few solves on a machine to the numbers that choices and predictions go by.
 
-Two systems tell latency and bandwidth of an iteration, a straight line through both; the first
-set-up of a process tells what the start of CUDA takes, later ones what set-ups take. What solves on
-GPUs take is held against what is predicted for a machine that is like this one: the difference of
-the small system is put down to exchanges, that of the large one to the rate of memory, and that of
-a thin one, whose parts send each other much, to the link. All else is as on that machine.
+On the CPU two systems tell latency and bandwidth of an iteration, a straight line through both. The
+first set-up of a process tells what the start of CUDA takes, later ones what set-ups take. What
+solves on GPUs take is held against what they would take on a machine that is like this one, which
+is predicted, and corrected by how much longer the same solves took there than predicted: the
+difference of the small system is put down to exchanges, that of the large one to the rate of
+memory, and that of a thin one, whose parts send each other much, to the link. All else is as on
+that machine.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ METHOD = "prcg"
 MEMORY_RATES = ("product.memory_rate", "loop.memory_rate", "gpu.memory_rate", "stencil.memory_rate")
 EXCHANGES = ("exchange.packets", "exchange.stores")
 MOST_FACTOR = 16.0
+MOST_LINK = 4.0
+"""Times the rate of the like machine's link, from which on solves do not tell a rate."""
 LEAST_WAIT = 1e-7
 """Seconds that an exchange takes at least, however soon the small system is done."""
 
@@ -77,8 +81,16 @@ def choices_of(solves: Sequence[Solve], cores: int, like: Machine) -> dict[str, 
         found["cpu.latency"] = latency
     counts = sorted({one.gpus for one in solves if one.gpus})
     if counts:
-        found |= _of_gpus(solves, counts, said) | _predicted_by(solves, counts, like, said)
+        found |= _of_gpus(solves, counts, said)
+        found |= _predicted_by([corrected(one, like) for one in solves], counts, like, said)
     return found
+
+
+def corrected(one: Solve, like: Machine) -> Solve:
+    """Return a solve as if predictions for the like machine met the ones that were done there."""
+    if not one.gpus or f"calibrate.{one.what}" not in like.entries:
+        return one
+    return replace(one, iteration=one.iteration / like.at(f"calibrate.{one.what}", "1", one.gpus))
 
 
 def _of_gpus(solves: Sequence[Solve], counts: Sequence[int], said: str) -> dict[str, Quantity]:
@@ -86,15 +98,7 @@ def _of_gpus(solves: Sequence[Solve], counts: Sequence[int], said: str) -> dict[
     started = np.cumsum([max(one.start for one in _on(solves, count)) for count in counts])
     starts = {count: max(float(s), 1e-3) for count, s in zip(counts, started, strict=True)}
     setups = {count: _median(_on(solves, count), SMALL, "setup") for count in counts}
-    found = {
-        "setup.context": _table(starts, "s", said),
-        "setup.gpu": _table(setups, "s", said),
-        "solver.memory_bandwidth": _entry(lambda s: _line(s)[1], "B/s", _on(solves, 1), said),
-    }
-    if 2 in counts:
-        least = _least_share(_on(solves, 1), _on(solves, 2))
-        found["system.least_share"] = Quantity(least, "B", provenance=said)
-    return found
+    return {"setup.context": _table(starts, "s", said), "setup.gpu": _table(setups, "s", said)}
 
 
 def _predicted_by(
@@ -117,7 +121,8 @@ def _predicted_by(
         found["stencil.exchange_between"] = _table(more, "s", said)
         slower = replace(like, entries={**faster.entries, **found})
         rate = min(_link_rate(_on(solves, count), slower) for count in several)
-        found["link.store_rate"] = Quantity(rate, "B/s", provenance=said)
+        if rate < MOST_LINK * like.number("link.store_rate", "B/s"):
+            found["link.store_rate"] = Quantity(rate, "B/s", provenance=said)
     return found
 
 
@@ -146,14 +151,6 @@ def _line(solves: Sequence[Solve]) -> tuple[float, float]:
 
 def _setup_of_nonzero(solves: Sequence[Solve]) -> float:
     return _median(solves, LARGE, "setup") / _of(solves, LARGE)[0].nnz
-
-
-def _least_share(one: Sequence[Solve], two: Sequence[Solve]) -> float:
-    """Return the bytes of an iteration on one GPU from which two shorten it by a tenth."""
-    (latency, bandwidth), (further, both) = _line(one), _line(two)
-    # latency + m / bandwidth = (further + m / both) / 0.9
-    gain = 0.9 / bandwidth - 1.0 / both
-    return max(1e6, (further - 0.9 * latency) / gain) if gain > 0 else 1e15
 
 
 def _predicted(
@@ -198,7 +195,7 @@ def _link_rate(solves: Sequence[Solve], machine: Machine) -> float:
     """Return the rate of stores to another GPU, by what parts of the thin system send."""
     halo = _predicted(solves, THIN, machine, "halo")
     longer = _late(solves, THIN, machine)
-    return machine.number("link.store_rate", "B/s") * halo / max(halo + longer, 0.1 * halo)
+    return machine.number("link.store_rate", "B/s") * halo / max(halo + longer, halo / MOST_LINK)
 
 
 def _times(entry: Quantity, factor: float, said: str) -> Quantity:

@@ -1,17 +1,15 @@
-"""What is measured beside messages: flags, sums, fences, contention, the rate of messages."""
+"""What is measured beside messages: flags, sums, fences, contention."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cpufree.machine.communication import Array
 from cpufree.machine.files import Quantity
 from cpufree.model.samples import EXTRA_MODES, LAUNCH_MODES, Sample, Samples
 from cpufree.text import counted
 
-Array = NDArray[np.float64]
 REPLICATES = 200
-RATE_BYTES = 8
 
 
 def constants(samples: Samples, seed: int = 0) -> dict[str, Quantity]:
@@ -20,12 +18,7 @@ def constants(samples: Samples, seed: int = 0) -> dict[str, Quantity]:
     for row in samples.rows:
         if row.mode in EXTRA_MODES:
             values = medians(row, seed)
-            found[f"{row.way}, {_name(row)}"] = _quantity(values, "s", row)
-    for way in samples.ways():
-        rate = _longest_window(samples, way)
-        if rate is not None:
-            values = rate.messages / medians(rate, seed)
-            found[f"{way}, messages of {RATE_BYTES} B"] = _quantity(values, "1/s", rate)
+            found[f"{row.way}, {_name(row)}"] = _quantity(values, row)
     return found
 
 
@@ -42,12 +35,10 @@ def medians(row: Sample, seed: int = 0) -> Array:
     return np.concatenate([[np.median(times)], np.median(drawn, axis=1)])
 
 
-def _quantity(values: Array, unit: str, row: Sample) -> Quantity:
+def _quantity(values: Array, row: Sample) -> Quantity:
     low, high = np.quantile(values[1:], (0.025, 0.975))
     said = f"median of {counted(len(row.seconds), 'time')}"
-    if row.mode == "window":
-        said += f", windows of {row.messages}"
-    return Quantity(float(values[0]), unit, float(low), float(high), said)
+    return Quantity(float(values[0]), "s", float(low), float(high), said)
 
 
 def _name(row: Sample) -> str:
@@ -61,12 +52,3 @@ def _name(row: Sample) -> str:
         until = "launched" if row.mode == "launch" else "queued"
         return f"{counted(row.messages, 'kernel')} {until}"
     return f"{row.messages} {row.mode} at once, {row.bytes} B"
-
-
-def _longest_window(samples: Samples, way: str) -> Sample | None:
-    rows = [
-        row
-        for row in samples.rows
-        if row.way == way and row.mode == "window" and row.bytes == RATE_BYTES
-    ]
-    return max(rows, key=lambda row: row.messages) if rows else None

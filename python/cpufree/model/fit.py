@@ -1,9 +1,8 @@
 """From samples to curves and LogGOP parameters of each way.
 
-Of each size the median counts. Curves are fitted by least squares on the relative error, and the
-form is that with the least mean error at sizes that are left out in turn. Intervals are those of
-a bootstrap of the relative residuals (Efron 1979, Bootstrap Methods: Another Look at the
-Jackknife), for the form and breakpoints chosen.
+Of each size the median counts. Curves are lines in pieces, fitted by least squares on the relative
+error. Intervals are those of a bootstrap of the relative residuals (Efron 1979, Bootstrap Methods:
+Another Look at the Jackknife), for the breakpoints chosen.
 """
 
 from __future__ import annotations
@@ -13,30 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.communication import Array, Communication, Curve, CurveRecord, WayRecord
 from cpufree.machine.files import Quantity
 from cpufree.model import extras
-from cpufree.model.curves import Curve, fit_form, refit, relative_errors
+from cpufree.model.curves import fit_best_pieces, fit_pieces, relative_errors
 from cpufree.model.identify import Fitted, Synchronization, identify, synchronization
 from cpufree.model.samples import Kind, Samples
 from cpufree.text import counted
 
-Array = NDArray[np.float64]
 LEAST_SIZES = 5
 NORMAL = 1.96
 """The 97.5 % quantile of the normal distribution."""
-FORMS = {
-    "single": ("pieces", "softplus"),
-    "pipelined": ("pieces", "softplus", "power"),
-    "send": ("pieces",),
-    "receive": ("pieces",),
-}
-SIMPLER = 1.05
-"""A form that comes later must have so much less error."""
 MODE_OF = {"single": "single", "pipelined": "window", "send": "send", "receive": "receive"}
 
 
@@ -76,20 +65,20 @@ def medians(
     return Medians(np.array(sizes, dtype=np.float64), np.array(seconds), count)
 
 
-def left_out_errors(form: str, m: Array, t: Array) -> Array:
+def left_out_errors(m: Array, t: Array) -> Array:
     """Return the relative error at each size but the ends, fitted to all others."""
     errors = []
     for k in range(1, len(m) - 1):
-        curve = fit_form(form, np.delete(m, k), np.delete(t, k))
+        curve = fit_best_pieces(np.delete(m, k), np.delete(t, k))
         errors.append(float(relative_errors(curve, m[k : k + 1], t[k : k + 1])[0]))
     return np.array(errors)
 
 
-def fit_curve(name: str, found: Medians, what: str, seed: int = 0) -> Fitted:
+def fit_curve(found: Medians, what: str, seed: int = 0) -> Fitted:
     """Fit a curve to medians, with replicates for intervals.
 
     Args:
-        name: a key of FORMS. what: what errors call it. seed: of the bootstrap.
+        what: what errors call it. seed: of the bootstrap.
 
     Raises:
         InvalidInputError: there are too few sizes.
@@ -100,15 +89,9 @@ def fit_curve(name: str, found: Medians, what: str, seed: int = 0) -> Fitted:
             f"{what}: {counted(len(m), 'size')} beside those held out, and a fit needs "
             f"{LEAST_SIZES}: measure more sizes"
         )
-    left_out = {form: left_out_errors(form, m, t) for form in FORMS[name]}
-    errors = {form: float(np.mean(np.abs(one))) for form, one in left_out.items()}
-    form = FORMS[name][0]
-    for other in FORMS[name][1:]:
-        if errors[other] * SIMPLER < errors[form]:
-            form = other
-    curve = fit_form(form, m, t)
+    curve = fit_best_pieces(m, t)
     replicates = bootstrap(curve, m, t, seed)
-    return Fitted(curve, replicates, found.messages, m, t, errors, spread_of(left_out[form]))
+    return Fitted(curve, replicates, found.messages, m, t, spread_of(left_out_errors(m, t)))
 
 
 def spread_of(errors: Array) -> tuple[float, float]:
@@ -123,7 +106,7 @@ def spread_of(errors: Array) -> tuple[float, float]:
 
 
 def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
-    """Return curves of the same form, fitted to what the curve gives with residuals drawn again."""
+    """Return curves with the same breaks, fitted to the curve with residuals drawn again."""
     n, random = len(m), np.random.default_rng(seed)
     residuals = t / curve(m) - 1.0
     # Least squares makes residuals too small, by the number of parameters that follow them, and
@@ -133,7 +116,7 @@ def bootstrap(curve: Curve, m: Array, t: Array, seed: int = 0) -> list[Curve]:
     made = []
     for _ in range(extras.REPLICATES):
         drawn = curve(m) * np.maximum(1.0 + random.choice(residuals, n), 0.05)
-        made.append(refit(curve, m, drawn))
+        made.append(fit_pieces(m, drawn, curve.breaks))
     return made
 
 
@@ -193,7 +176,7 @@ def fit_way(samples: Samples, way: str, seed: int = 0) -> dict[str, Fitted]:
         found = medians(samples, way, mode)
         if found is not None:
             what = f"{samples.origin or 'samples'}: way {way}, mode {mode}"
-            fitted[name] = fit_curve(name, found, what, seed)
+            fitted[name] = fit_curve(found, what, seed)
             if name == "pipelined":
                 fitted[name] = replace(fitted[name], answered=verb != "put")
     if "single" not in fitted:
@@ -248,5 +231,4 @@ def _curve_record(one: Fitted) -> CurveRecord:
         one.messages,
         (int(one.sizes[0]), int(one.sizes[-1])),
         one.spread,
-        one.errors,
     )

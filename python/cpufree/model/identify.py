@@ -13,14 +13,12 @@ from functools import partial
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cpufree.machine.communication import Array, Curve
 from cpufree.machine.files import Quantity
-from cpufree.model.curves import Curve
 from cpufree.model.loggop import COUNTS, Payload, Verb
 from cpufree.model.samples import Kind
 
-Array = NDArray[np.float64]
 ANSWER_BYTES = 8
 """Of the message that ends a window."""
 COUNTED: tuple[Payload, ...] = ("once", "twice")
@@ -40,8 +38,6 @@ class Fitted:
     sizes: Array
     seconds: Array
     """The medians that it was fitted to."""
-    errors: Mapping[str, float]
-    """Mean relative error of each form at sizes left out in turn."""
     spread: tuple[float, float]
     """95 % of the relative errors at sizes left out."""
     answered: bool = True

@@ -8,17 +8,16 @@ seconds, sizes in bytes.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cpufree.errors import InvalidInputError
+from cpufree.machine.communication import Array, Curve
 
-Array = NDArray[np.float64]
 Verb = Literal["message", "put", "get"]
 Payload = Literal["once", "twice", "printed"]
 VERBS: tuple[Verb, ...] = ("message", "put", "get")
@@ -32,40 +31,12 @@ def _require_time(name: str, value: float) -> None:
         raise InvalidInputError(f"{name} is {value}: a time must be finite, and 0 or more")
 
 
-@dataclass(frozen=True)
-class Growth:
-    """A time that grows with the size of a message, zero for none: linear in pieces.
-
-    `starts` are the sizes [B] at which pieces begin, the first one 0; `slopes` are in s/B.
-
-    >>> Growth((0.0, 1024.0), (2e-10, 1e-10))(2048.0) == 1024 * 3e-10
-    True
-    """
-
-    starts: tuple[float, ...] = (0.0,)
-    slopes: tuple[float, ...] = (0.0,)
-
-    def __post_init__(self) -> None:
-        if len(self.starts) != len(self.slopes) or not self.starts or self.starts[0] != 0.0:
-            raise InvalidInputError("pieces need one slope each, and the first begins at 0 bytes")
-        if any(b <= a for a, b in itertools.pairwise(self.starts)):
-            raise InvalidInputError(f"the beginnings of pieces must rise: {self.starts}")
-        for slope in self.slopes:
-            _require_time("a slope", slope)
-
-    def __call__(self, size: ArrayLike) -> Array:
-        """Return the time for messages of so many bytes."""
-        m = np.asarray(size, dtype=np.float64)
-        ends = (*self.starts[1:], math.inf)
-        total = np.zeros_like(m)
-        for start, end, slope in zip(self.starts, ends, self.slopes, strict=True):
-            total = total + slope * np.clip(m - start, 0.0, end - start)
-        return total
+def linear(slope: float) -> Curve:
+    """Return what grows by `slope` seconds a byte."""
+    return Curve("pieces", (0.0, slope))
 
 
-def linear(slope: float) -> Growth:
-    """Return the growth of `slope` seconds a byte."""
-    return Growth((0.0,), (slope,))
+FREE = linear(0.0)
 
 
 @dataclass(frozen=True)
@@ -117,9 +88,9 @@ class LogGOP:
     L: float
     o_send: float
     o_recv: float
-    O: Growth = Growth()  # noqa: E741
+    O: Curve = FREE  # noqa: E741
     g: float = 0.0
-    G: Growth = Growth()
+    G: Curve = FREE
     S: float = 0.0
 
     def __post_init__(self) -> None:
@@ -150,8 +121,3 @@ class LogGOP:
         """Return the time of one message of `size` bytes, in seconds."""
         found: Any = sum(self.parts(verb, size, payload).values())
         return np.asarray(found, dtype=np.float64)
-
-    def pipelined(self, size: ArrayLike) -> Array:
-        """Return the time of each of many messages in a row: overhead and gap overlap."""
-        m = np.asarray(size, dtype=np.float64)
-        return np.maximum(np.maximum(self.O(m), self.G(m)), self.g)

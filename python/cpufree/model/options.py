@@ -96,14 +96,12 @@ def out(what: str) -> Option:
 MEASURE = (
     *(WAYS, QUICK, SIZES, HALO, SEED),
     out("File of samples to write, .jsonl"),
-    plot("Time against size"),
     *REPORT,
 )
 FIT = (SEED, out("Machine file to write, .json"), plot("Fitted curves and residuals"), *REPORT)
 VALIDATE = (plot("Predicted against measured times"), *REPORT)
 SHOW = (plot("Time against size, and the cost of 8 B in its parts"), *REPORT)
 PREDICT = (MACHINE, WAY, BYTES, PIPELINED, *REPORT)
-PROJECT = (MACHINE, CPU, HOST, DEVICE, LAUNCH, plot("Figures 8 to 11 of the paper"), *REPORT)
 ADVISE = (
     *(MACHINE, CPU, HOST, DEVICE, LAUNCH, SHARE),
     replace(
@@ -112,7 +110,6 @@ ADVISE = (
     ),
     *REPORT,
 )  # fmt: skip
-CHECK_PAPER = REPORT
 CALIBRATE = (
     replace(
         out("Machine file to write, .json"),
@@ -121,11 +118,11 @@ CALIBRATE = (
     ),
     *REPORT,
 )
-COMPARE = (plot("Predicted against measured iterations"), *REPORT)
+COMPARE = REPORT
 PREDICT_PES = Option(
     "pes", "text", "1-8",
-    "Numbers of GPUs: 1-64 (powers of 2 between), or 1,2,4.",
-    "numbers of GPUs: `1-64` (powers of 2 between), or `1,2,4`", form="LIST",
+    "Numbers of GPUs: 1-64 (doubled from 1 on), or 1,2,4.",
+    "numbers of GPUs: `1-64` (doubled from 1 on), or `1,2,4`", form="LIST",
 )  # fmt: skip
 PREDICT_METHOD = Option(
     "method", "choice", "prcg", "Method.", "variant of conjugate gradients",
@@ -150,9 +147,7 @@ TABLES = {
     "model_validate": VALIDATE,
     "model_show": SHOW,
     "model_predict": PREDICT,
-    "model_project": PROJECT,
     "model_advise": ADVISE,
-    "model_check_paper": CHECK_PAPER,
     "model_compare": COMPARE,
 }
 """By the names of the tables in docs/cli.md."""

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from cpufree.machine.communication import Communication
 from cpufree.model.fit import MODE_OF, medians
 from cpufree.model.loggop import PARTS, Payload, Verb
-from cpufree.model.project import LESS_LAUNCH, SHARE, SHARES, SIZES, Roles, fixed, scaled
 from cpufree.model.samples import Samples
-from cpufree.model.use import curve, parameters, pipelined, single
+from cpufree.model.solve import IterationTime
+from cpufree.model.use import parameters, pipelined, single
 from cpufree.model.validate import LARGEST_ERROR, Validation
 from cpufree.output_file import write_file
 
@@ -36,6 +36,8 @@ LINEAR_UP_TO = 1.0
 """Residual up to which the scale is linear."""
 LARGEST_RANGE = 20.0
 """Of costs that are stacked in microseconds; beyond, each is stacked in shares of its own."""
+ITERATION = ("matrix", "vectors", "halo", "exchange", "sums", "loops", "network")
+"""Parts of an iteration."""
 STACKED = 8.0
 """Bytes of the messages whose cost is stacked."""
 
@@ -86,54 +88,6 @@ def colored(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def draw_samples(samples: Samples) -> Figure:
-    """Draw the median of each size, and the middle half of the samples: single, then windows."""
-    figure = Figure(figsize=(12.5, 4.4), layout="constrained")
-    both = axes_of(figure, 1, 2)
-    for axes, mode, title in zip(
-        both,
-        ("single", "window"),
-        ("Single messages, one way", "Windows: time per message"),
-        strict=True,
-    ):
-        for way, (color, marker) in colored(samples.ways()).items():
-            found = medians(samples, way, mode, None)
-            if found is None:
-                continue
-            style: dict[str, Any] = {
-                "marker": marker,
-                "ms": 3.5,
-                "lw": 1,
-                "color": color,
-                "label": way,
-            }
-            axes.plot(found.sizes, found.seconds, **style)
-            low, high = _quartiles(samples, way, mode, found.sizes, found.messages)
-            axes.fill_between(found.sizes, low, high, color=color, alpha=0.15, lw=0)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        tidy(axes, title, BYTES, TIME)
-    legend_beside(figure, both)
-    return figure
-
-
-def _quartiles(
-    samples: Samples, way: str, mode: str, sizes: np.ndarray, messages: int
-) -> tuple[list[float], list[float]]:
-    low, high = [], []
-    for size in sizes:
-        seconds = [
-            one / messages
-            for row in samples.rows
-            if (row.way, row.mode, row.bytes, row.messages) == (way, mode, size, messages)
-            for one in row.seconds
-        ]
-        a, b = np.quantile(seconds, (0.25, 0.75))
-        low.append(float(a))
-        high.append(float(b))
-    return low, high
-
-
 def draw_fit(found: Communication, samples: Samples) -> Figure:
     """Draw curves with the medians that they were fitted to, and the residuals below."""
     figure = Figure(figsize=(12.5, 7.4), layout="constrained")
@@ -145,20 +99,15 @@ def draw_fit(found: Communication, samples: Samples) -> Figure:
             record = found.ways[way]
             if kind not in record.curves:
                 continue
-            fitted = curve(record.curves[kind])
+            fitted = record.curves[kind].curve
             for held_out in (False, True):
                 there = medians(samples, way, MODE_OF[kind], held_out, record.curves[kind].messages)
                 if there is None:
                     continue
                 label = f"{way}, {'held out' if held_out else 'fitted'}"
                 face = "white" if held_out else color
-                style: dict[str, Any] = {
-                    "ms": 4.5,
-                    "color": color,
-                    "mfc": face,
-                    "lw": 0,
-                    "label": label,
-                }
+                style: dict[str, Any] = {"ms": 4.5, "color": color, "mfc": face, "lw": 0}
+                style["label"] = label
                 axes[k].plot(there.sizes, there.seconds, marker, **style)
                 error = fitted(there.sizes) / there.seconds - 1.0
                 axes[k + 2].plot(there.sizes, error, marker, **style)
@@ -190,13 +139,8 @@ def draw_machine(found: Communication) -> Figure:
             (pipelined(found.ways[name], sizes), "--", "pipelined"),
         ):
             if times is not None:
-                style: dict[str, Any] = {
-                    "ls": dashes,
-                    "marker": marker,
-                    "markevery": 80,
-                    "ms": 3.5,
-                    "lw": 1.4,
-                }
+                style: dict[str, Any] = {"ls": dashes, "marker": marker, "markevery": 80}
+                style |= {"ms": 3.5, "lw": 1.4}
                 left.plot(sizes, times, color=color, label=f"{name}, {kind}", **style)
     left.set_xscale("log", base=2)
     left.set_yscale("log")
@@ -269,72 +213,30 @@ def draw_validation(validation: Validation) -> Figure:
     return figure
 
 
-def draw_projection(roles: Roles) -> Figure:
-    """Draw figures 8 to 11 of Groves et al. 2020 for a machine."""
-    figure = Figure(figsize=(13, 11.5), layout="constrained")
-    figure.suptitle(roles.machine.machine, fontsize=11)
-    axes = axes_of(figure, 3, 2)
-    sizes = np.array(SIZES, dtype=np.float64)
-    on_host = roles.ratio(roles.host, sizes)
-    longer = (roles.single(roles.host, sizes * 5**0.5) + roles.launch) / roles.single(
-        roles.cpu, sizes
+def draw_prediction(name: str, pes: Sequence[int], times: Sequence[IterationTime]) -> Figure:
+    """Draw time with its interval and parts, and efficiency, over the number of GPUs."""
+    figure = Figure(figsize=(11.8, 4.4), layout="constrained")
+    left, right = axes_of(figure, 1, 2)
+    places = np.arange(len(pes))
+    bottom = np.zeros(len(pes))
+    for part, color in zip(ITERATION, COLORS, strict=False):
+        heights = np.array([1e6 * one.parts.get(part, 0.0) for one in times])
+        left.bar(places, heights, bottom=bottom, width=0.6, color=color, label=part)
+        bottom += heights
+    seconds = np.array([1e6 * one.seconds for one in times])
+    low = seconds - [1e6 * one.low for one in times]
+    high = np.array([1e6 * one.high for one in times]) - seconds
+    left.errorbar(
+        places, seconds, np.maximum([low, high], 0.0), fmt="none", ecolor=INK, capsize=3, lw=1
     )
-    _heat(axes[0], scaled(np.array(SHARES)[:, None], longer), "Fig. 8, scaled problem")
-    _heat(axes[1], fixed(np.array(SHARES)[:, None], on_host), "Fig. 8, fixed problem")
-    curves = {"single": on_host}
-    _lines(axes[2], roles, curves, [roles.host], "Fig. 9: larger messages, pipelining")
-    less = roles.ratio(roles.host, sizes, LESS_LAUNCH)
-    pair = {f"K = {roles.launch * 1e6:.3g} us": on_host, f"K = {LESS_LAUNCH * 1e6:.3g} us": less}
-    _lines(axes[3], roles, pair, [], "Fig. 10: launch and synchronization")
-    ways = [roles.host, *([roles.device] if roles.device else [])]
-    both = {f"{way}, single": roles.ratio(way, sizes) for way in ways}
-    _lines(axes[4], roles, both, [], "Fig. 11: who initiates, single messages")
-    _lines(axes[5], roles, {}, ways, "Fig. 11: who initiates, pipelined messages")
+    tidy(left, f"{name}: predicted iteration", "GPUs", "time [us]")
+    legend_beside(figure, [left])
+    efficiency = [
+        times[0].seconds * pes[0] / (one.seconds * p) for p, one in zip(pes, times, strict=True)
+    ]
+    right.plot(places, efficiency, "o-", color=COLORS[0], ms=4)
+    right.set_ylim(0, 1.05 * max(1.0, *efficiency))
+    tidy(right, "Parallel efficiency", "GPUs", f"over {pes[0]} GPU{'' if pes[0] == 1 else 's'}")
+    for axes in (left, right):
+        axes.set_xticks(places, [str(p) for p in pes])
     return figure
-
-
-def _heat(axes: Axes, gains: np.ndarray, title: str) -> None:
-    logs = np.log2(gains)
-    axes.imshow(logs, cmap="RdBu", vmin=-2.4, vmax=2.4, aspect="auto", origin="lower")
-    for (row, column), gain in np.ndenumerate(gains):
-        shade = "white" if abs(logs[row, column]) > 1.6 else INK
-        axes.text(column, row, f"{gain:.1f}", ha="center", va="center", fontsize=5.5, color=shade)
-    axes.set_title(f"{title}: mean {gains.mean():.2f}", fontsize=10, loc="left", color=INK)
-    axes.set_yticks(range(len(SHARES)), [f"{share:.0%}" for share in SHARES])
-    places = range(0, len(SIZES), 3)
-    axes.set_xticks(places, [_size(SIZES[k]) for k in places])
-    axes.set_xlabel("message size")
-    axes.set_ylabel("communication on the CPU")
-
-
-def _size(size: int) -> str:
-    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if size >= factor:
-            return f"{size // factor} {unit}"
-    return f"{size} B"
-
-
-def _lines(
-    axes: Axes,
-    roles: Roles,
-    ratios: dict[str, np.ndarray],
-    pipes: Sequence[str],
-    title: str,
-) -> None:
-    """Draw speed-ups of ratios, and those of pipelined messages of ways in either reading."""
-    sizes = np.array(SIZES, dtype=np.float64)
-    lines = [(label, ratio, "-") for label, ratio in ratios.items()]
-    for way in pipes:
-        for as_printed, style in ((False, "--"), (True, ":")):
-            ratio = roles.pipelined_ratio(way, sizes, as_printed)
-            said = "as printed" if as_printed else "in consistent units"
-            if ratio is not None:
-                lines.append((f"{way}, pipelined, {said}", ratio, style))
-    for (label, ratio, style), color in zip(lines, COLORS, strict=False):
-        axes.plot(sizes, fixed(SHARE, ratio), style, color=color, lw=1.5, label=label)
-    axes.axhline(1, color=INK, lw=0.7)
-    axes.set_xscale("log", base=2)
-    axes.set_ylim(bottom=0)
-    tidy(axes, f"{title} ({SHARE:.0%} comm.)", BYTES, "speed-up on GPUs")
-    if lines:
-        axes.legend(frameon=False, fontsize=8)

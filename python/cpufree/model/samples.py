@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cpufree.errors import FileFormatError, unreadable
+from cpufree.machine.files import Field
 from cpufree.output_file import write_text
 
 FORMAT = "cpufree samples"
@@ -183,164 +183,96 @@ def read_samples(path: PathLike) -> Samples:
     lines = text.splitlines()
     if not lines:
         raise FileFormatError(f"{path}: it is empty; write it with cpufree model measure", path)
-    parsed = [_Line(path, number, line) for number, line in enumerate(lines, 1)]
-    header = _header(parsed[0])
-    _check_end(path, parsed)
-    body = parsed[1:-1]
-    rows = tuple(_sample(line) for line in body if line.word("kind", SAMPLE_KINDS) == "sample")
-    missing = {
-        line.text("way"): line.text("reason") for line in body if line.content["kind"] == "missing"
-    }
+    parsed = [_line(path, number, line) for number, line in enumerate(lines, 1)]
+    header, *body, last = parsed if len(parsed) > 1 else [*parsed, parsed[0]]
+    if header.optional("format") != FORMAT:
+        raise header.error("it is no header of a file of samples of cpufree model measure")
+    if header.optional("version") != VERSION:
+        said = f"version {header.optional('version')!r} of the format; this cpufree reads {VERSION}"
+        raise header.error(f"{said}: measure again")
+    if last.optional("kind") != "end":
+        raise last.error("the line that ends the file does not follow: it was cut short")
+    if last.at("lines").count() != len(lines) - 1:
+        written = last.optional("lines")
+        raise last.error(f"{len(lines) - 1} lines come before it, and {written} were written")
+    kinds: dict[str, list[Field]] = {kind: [] for kind in ("sample", "missing", "pattern")}
+    for line in body:
+        kinds[line.at("kind").word(kinds)].append(line)
+    machine = header.at("machine")
+    machine.names()
     return Samples(
-        date=header.text("date"),
-        command=header.text("command"),
-        machine=header.mapping("machine"),
-        held_out=tuple(header.sizes("held_out")),
-        rows=rows,
-        missing=missing,
-        patterns=tuple(_pattern(line) for line in body if line.content["kind"] == "pattern"),
+        date=header.at("date").text(),
+        command=header.at("command").text(),
+        machine=machine.content,
+        held_out=header.at("held_out").counts(),
+        rows=tuple(map(_sample, kinds["sample"])),
+        missing={one.at("way").text(): one.at("reason").text() for one in kinds["missing"]},
+        patterns=tuple(map(_pattern, kinds["pattern"])),
         origin=os.fspath(path),
         digest=hashlib.sha256(content).hexdigest(),
     )
 
 
-SAMPLE_KINDS = ("sample", "missing", "pattern")
+def _line(path: PathLike, number: int, text: str) -> Field:
+    """Return a line; errors name it, and its keys as places in it."""
+    try:
+        found = Field(path, f"line {number}", json.loads(text))
+    except ValueError as error:
+        said = f"{path}: line {number}: not JSON: {error}; was the file cut short?"
+        raise FileFormatError(said, path) from None
+    found.names()
+    return found
 
 
-class _Line:
-    """A line of a file of samples, and errors that name it."""
-
-    def __init__(self, path: PathLike, number: int, text: str) -> None:
-        self.path, self.number = path, number
-        try:
-            content = json.loads(text)
-        except ValueError as error:
-            raise self.error(f"not JSON: {error}; was the file cut short?") from None
-        if not isinstance(content, dict):
-            raise self.error("not an object of JSON")
-        self.content: dict[str, Any] = content
-
-    def error(self, what: str) -> FileFormatError:
-        return FileFormatError(f"{self.path}, line {self.number}: {what}", self.path)
-
-    def value(self, name: str) -> Any:
-        if name not in self.content:
-            raise self.error(f"'{name}' is missing")
-        return self.content[name]
-
-    def text(self, name: str) -> str:
-        value = self.value(name)
-        if not isinstance(value, str) or not value:
-            raise self.error(f"'{name}' is {value!r}: it must be a text")
-        return value
-
-    def word(self, name: str, known: tuple[str, ...]) -> str:
-        value = self.text(name)
-        if value not in known:
-            raise self.error(f"'{name}' is '{value}': it must be one of {', '.join(known)}")
-        return value
-
-    def mapping(self, name: str) -> dict[str, Any]:
-        value = self.value(name)
-        if not isinstance(value, dict):
-            raise self.error(f"'{name}' is {value!r}: it must be an object")
-        return value
-
-    def count(self, name: str, least: int = 1) -> int:
-        return self._count(name, self.value(name), least)
-
-    def _count(self, name: str, value: Any, least: int = 1) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.error(f"'{name}' is {value!r}: it must be a whole number from {least}")
-        return value
-
-    def sizes(self, name: str, least: int = 1) -> list[int]:
-        value = self.value(name)
-        if not isinstance(value, list):
-            raise self.error(f"'{name}' is {value!r}: it must be a list")
-        return [self._count(name, one, least) for one in value]
-
-    def times(self, name: str) -> tuple[float, ...]:
-        value = self.value(name)
-        if not isinstance(value, list):
-            raise self.error(f"'{name}' is {value!r}: it must be a list")
-        for one in value:
-            number = isinstance(one, (int, float)) and not isinstance(one, bool)
-            if not number or not math.isfinite(one) or one <= 0:
-                raise self.error(f"'{name}' has {one!r}: times must be finite, and above 0")
-        return tuple(map(float, value))
+def _times(at: Field) -> tuple[float, ...]:
+    times = at.numbers()
+    if any(one <= 0 for one in times):
+        raise at.error(f"it has {min(times)!r}: times must be above 0")
+    return times
 
 
-def _header(line: _Line) -> _Line:
-    if line.content.get("format") != FORMAT:
-        raise line.error("it is no header of a file of samples of cpufree model measure")
-    if line.value("version") != VERSION:
-        raise line.error(
-            f"version {line.content['version']!r} of the format; this cpufree reads {VERSION}: "
-            "measure again"
-        )
-    return line
-
-
-def _check_end(path: PathLike, lines: list[_Line]) -> None:
-    last = lines[-1]
-    if last.content.get("kind") != "end":
-        raise last.error("the line that ends the file does not follow: it was cut short")
-    if last.count("lines") != len(lines) - 1:
-        raise last.error(
-            f"{len(lines) - 1} lines come before it, and {last.content['lines']} were written"
-        )
-
-
-def _sample(line: _Line) -> Sample:
-    kind = Kind(
-        line.word("initiated", PLACES),
-        line.word("triggered", PLACES),
-        line.word("controlled", PLACES),
-        line.word("verb", ("message", "put", "get")),
+def _sample(line: Field) -> Sample:
+    initiated, triggered, controlled = (
+        line.at(who).word(PLACES) for who in ("initiated", "triggered", "controlled")
     )
-    mode, messages = line.word("mode", (*MODES, *EXTRA_MODES)), line.count("messages")
+    verb = line.at("verb").word(("message", "put", "get"))
+    kind = Kind(initiated, triggered, controlled, verb)
+    mode, messages = line.at("mode").word((*MODES, *EXTRA_MODES)), line.at("messages").count()
     if mode not in LAUNCH_MODES and (mode in COUNTED_MODES) != (messages > 1):
         raise line.error(f"'messages' is {messages} in mode {mode}: only windows have several")
-    seconds = line.times("seconds")
-    if line.count("repeats") != len(seconds):
-        raise line.error(f"'repeats' is {line.content['repeats']}, with {len(seconds)} times")
+    seconds = _times(line.at("seconds"))
+    if line.at("repeats").count() != len(seconds):
+        raise line.error(f"'repeats' is {line.optional('repeats')}, with {len(seconds)} times")
     if len(seconds) < LEAST_REPEATS:
         raise line.error(f"{len(seconds)} times: too few, at least {LEAST_REPEATS} are needed")
-    return Sample(
-        line.text("way"),
-        kind,
-        mode,
-        messages,
-        line.count("bytes", 0 if mode in EMPTY_MODES else 1),
-        seconds,
-    )
+    size = line.at("bytes").count(0 if mode in EMPTY_MODES else 1)
+    return Sample(line.at("way").text(), kind, mode, messages, size, seconds)
 
 
-def _pattern(line: _Line) -> PatternSample:
-    pes = line.count("pes", 2)
-    gpus, table = line.sizes("gpus", 0), line.sizes("table", 0)
+def _pattern(line: Field) -> PatternSample:
+    pes = line.at("pes").count(2)
+    gpus, table = line.at("gpus").counts(0), line.at("table").counts(0)
     if len(gpus) not in (0, pes) or len(table) not in (0, pes * pes):
         raise line.error(f"'gpus' and 'table' must be for the {pes} PEs, or empty")
-    alone = line.value("alone")
-    if not isinstance(alone, (int, float)) or not math.isfinite(alone) or alone < 0:
-        raise line.error(f"'alone' is {alone!r}: it must be a time, 0 or more")
-    apart = line.content.get("apart", 0.0)  # files before December 2026 have none
-    if not isinstance(apart, (int, float)) or not 0.0 <= apart <= alone:
-        raise line.error(f"'apart' is {apart!r}: it must be a time up to 'alone'")
-    computes = line.times("computes") if "computes" in line.content else ()
+    alone = line.at("alone").number()
+    # Files before December 2026 have no 'apart', nor 'computes'.
+    apart = line.at("apart").number() if "apart" in line.names() else 0.0
+    if not 0.0 <= apart <= alone:
+        said = "both must be times, and the first one at most as long as the second"
+        raise line.error(f"'apart' is {apart:g}, 'alone' {alone:g}: {said}")
+    computes = _times(line.at("computes")) if "computes" in line.names() else ()
     if len(computes) not in (0, pes):
         raise line.error(f"'computes' has {len(computes)} times: one for each of the {pes} PEs")
     return PatternSample(
-        line.text("pattern"),
-        line.word("engine", ("threads", "gpus")),
+        line.at("pattern").text(),
+        line.at("engine").word(("threads", "gpus")),
         pes,
-        tuple(gpus),
-        line.count("bytes"),
-        tuple(table),
-        float(alone),
-        line.times("seconds"),
-        float(apart),
+        gpus,
+        line.at("bytes").count(),
+        table,
+        alone,
+        _times(line.at("seconds")),
+        apart,
         computes,
     )
 

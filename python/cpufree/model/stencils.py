@@ -9,6 +9,7 @@ is held against.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cpufree.errors import InvalidInputError
@@ -69,17 +70,13 @@ class StencilTime:
     """The predicted time of an iteration [s]."""
 
     seconds: float
-    points: float
-    """Of that, computing on chip."""
-    memory: float
-    """Of that, reading and writing values in memory."""
-    exchange: float
+    parts: Mapping[str, float]
+    """Seconds of points on chip, of memory and of exchanges; they add up to `seconds`."""
 
     @property
     def bound(self) -> str:
         """What takes the largest part."""
-        parts = {"points": self.points, "memory": self.memory, "exchange": self.exchange}
-        return max(parts, key=lambda name: parts[name])
+        return max(self.parts, key=lambda name: self.parts[name])
 
 
 def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
@@ -118,5 +115,6 @@ def stencil_seconds(facts: StencilFacts, machine: Machine) -> StencilTime:
     else:
         rate = machine.table("stencil.memory_rate", "B/s")[dims]
         memory = 2.0 * facts.value_bytes * facts.points / rate
-    seconds = (points + memory + exchange) / layers
-    return StencilTime(seconds, points, memory / layers, exchange / layers)
+    parts = {"points": points, "memory": memory, "exchange": exchange}
+    parts = {name: part / layers for name, part in parts.items()}
+    return StencilTime(sum(parts.values()), parts)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, CurveRecord, WayRecord
+from cpufree.machine.communication import Array, Communication, Curve, WayRecord
 from cpufree.machine.files import Quantity
-from cpufree.model.curves import Curve, curve_of
-from cpufree.model.loggop import Growth, LogGOP, Payload, Verb
+from cpufree.model.loggop import FREE, LogGOP, Payload, Verb
 from cpufree.text import meant
 
-Array = NDArray[np.float64]
 NEEDED = ("L", "o_send", "o_recv")
 OF_CORES = ("threads-", "processes-")
 """Ways between PEs that are threads, or processes, with a core each."""
+FROM_RUN_TO_RUN = {"device": 0.054, "host": 0.38}
+"""By who initiates: root mean square of the relative differences of medians between two runs, on
+two H100 on two days and hosts (docs/model.md); ways of the CPU alone differ as the host's."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,13 @@ def way_of(found: Communication, name: str) -> WayRecord:
     return found.ways[name]
 
 
-def curve(record: CurveRecord) -> Curve:
-    """Return the curve of a record."""
-    values = {name: one.value for name, one in record.parameters.items()}
-    return curve_of(record.form, record.breaks, values)
-
-
-def growth(quantity: Quantity | None) -> Growth:
+def growth(quantity: Quantity | None) -> Curve:
     """Return a growth of a quantity; none is zero."""
     if quantity is None:
-        return Growth()
+        return FREE
     pieces = quantity.pieces or ((0.0, quantity.value),)
-    return Growth(tuple(a for a, _ in pieces), tuple(b for _, b in pieces))
+    breaks = tuple(start for start, _ in pieces[1:])
+    return Curve("pieces", (0.0, *(slope for _, slope in pieces)), breaks)
 
 
 def parameters(way: WayRecord) -> LogGOP | None:
@@ -65,24 +62,17 @@ def parameters(way: WayRecord) -> LogGOP | None:
     if any(name not in way.parameters for name in NEEDED):
         return None
 
-    def value(name: str) -> float:
-        return way.parameters[name].value if name in way.parameters else 0.0
-
-    return LogGOP(
-        L=value("L"),
-        o_send=value("o_send"),
-        o_recv=value("o_recv"),
-        O=growth(way.parameters.get("O")),
-        g=value("g"),
-        G=growth(way.parameters.get("G")),
-        S=value("S"),
-    )
+    there = way.parameters
+    times = {
+        name: there[name].value for name in ("L", "o_send", "o_recv", "g", "S") if name in there
+    }
+    return LogGOP(**times, O=growth(there.get("O")), G=growth(there.get("G")))
 
 
 def single(way: WayRecord, size: ArrayLike) -> Array | None:
     """Return the time of single messages: by the curve, else by the equations, None: by neither."""
     if "single" in way.curves:
-        return curve(way.curves["single"])(size)
+        return way.curves["single"].curve(size)
     return by_equation(way, size)
 
 
@@ -97,17 +87,22 @@ def by_equation(way: WayRecord, size: ArrayLike) -> Array | None:
 
 def pipelined(way: WayRecord, size: ArrayLike) -> Array | None:
     """Return the time of each of many messages in a row, None where there is no curve of it."""
-    return curve(way.curves["pipelined"])(size) if "pipelined" in way.curves else None
+    return way.curves["pipelined"].curve(size) if "pipelined" in way.curves else None
 
 
 def predict(
-    found: Communication, name: str, size: ArrayLike, is_pipelined: bool = False
+    found: Communication,
+    name: str,
+    size: ArrayLike,
+    is_pipelined: bool = False,
+    same_run: bool = False,
 ) -> Prediction:
     """Predict the time of messages.
 
     Args:
         found: the machine. name: of the way. size: bytes of a message, 1 or more.
         is_pipelined: one of many messages in a row, instead of a single one.
+        same_run: for the interval: of the run that was fitted, instead of another one.
 
     Raises:
         InvalidInputError: the way is not there, or the file does not say what it takes.
@@ -138,5 +133,7 @@ def predict(
     if record.spread is None:
         return Prediction(seconds, None, None, f"{note}; no interval is known")
     # The error is predicted over measured, less 1: what is measured is seconds / (1 + error).
-    low, high = (seconds / np.maximum(1.0 + wider * error, 0.05) for error in record.spread[::-1])
-    return Prediction(seconds, np.minimum(low, seconds), np.maximum(high, seconds), note)
+    run = 0.0 if same_run else FROM_RUN_TO_RUN[way.initiated]
+    half = math.hypot(record.spread[1], run)
+    low, high = (seconds / np.maximum(1.0 + wider * error, 0.05) for error in (half, -half))
+    return Prediction(seconds, low, high, note)

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cpufree.errors import InvalidInputError
-from cpufree.machine.communication import Communication, WayRecord
+from cpufree.machine.communication import Array, Communication, WayRecord
 from cpufree.model.fit import medians
 from cpufree.model.patterns.validate import BesideMeasured, PatternCheck, check_patterns
 from cpufree.model.samples import Samples
 from cpufree.model.use import by_equation, pipelined, predict, single
 
-Array = NDArray[np.float64]
 LARGEST_ERROR = 0.10
 LEAST_R2 = 0.95
 LARGEST_FACTOR = 1.5
@@ -130,6 +128,7 @@ def validate(found: Communication, samples: Samples) -> Validation:
             f"{samples.origin}: none of its ways ({', '.join(samples.ways()) or 'none'}) is in "
             f"{found.origin or 'the machine file'}"
         )
+    same_run = found.provenance.get("sha256", "") == samples.digest
     for way in ways:
         record = found.ways[way]
         for kind, mode, curve in (("single", "single", single), ("pipelined", "window", pipelined)):
@@ -143,7 +142,7 @@ def validate(found: Communication, samples: Samples) -> Validation:
                     f"{samples.origin}: way {way}, mode {mode}: {len(there.sizes)} sizes are held "
                     f"out, and validation needs {LEAST_SIZES}: measure more sizes"
                 )
-            told = predict(found, way, there.sizes, kind == "pipelined")
+            told = predict(found, way, there.sizes, kind == "pipelined", same_run)
             inside = None
             if told.low is not None and told.high is not None:
                 those = (told.low <= there.seconds) & (there.seconds <= told.high)
@@ -192,8 +191,9 @@ def crossing(sizes: Array, ratio: Array) -> float | None:
     Where noise has it pass several times, it is the size that puts the fewest sizes on the wrong
     side, by the logarithm of their ratios.
 
-    >>> float(crossing(np.array([8.0, 16.0, 32.0, 64.0]), np.array([0.5, 0.5, 2.0, 2.0])))
-    22.627416997969522
+    >>> sizes = np.array([8.0, 16.0, 32.0, 64.0])
+    >>> round(float(crossing(sizes, np.array([0.5, 0.5, 2.0, 2.0]))), 3)
+    22.627
     """
     logs = np.log(ratio)
     # sides[k]: what speaks for a change of sign between sizes k - 1 and k; k = 0 or n for none.

@@ -1,34 +1,40 @@
-"""Simulated against measured: the records of benchmarks of CG on 1 to 8 GPUs."""
+"""Simulated against measured: records of benchmarks of CG and of Jacobi on 1 to 8 GPUs.
+
+Jacobi iterations are those that the host drives, with halos in each iteration: the simulated
+program has no values that stay on chip, nor several iterations in a pass.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import math
 import os
-import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cpufree.errors import FileFormatError, InvalidInputError
+from cpufree.errors import InvalidInputError
 from cpufree.machine.clusters import Cluster, load_cluster
+from cpufree.model.records import Compared, Measured, Summary, read_record, summaries, summary
+from cpufree.model.solve import SystemFacts
+from cpufree.model.stencils import StencilFacts
 from cpufree.simulate.halo import VALUE, Shares
-from cpufree.simulate.krylov import METHODS, Traffic, krylov
+from cpufree.simulate.krylov import Traffic, krylov
+from cpufree.simulate.programs import jacobi
 from cpufree.simulate.run import run
 from cpufree.simulate.way import Messages
+from cpufree.text import counted
 
 RECORDS = (
     "cg-1x-2026-11-24.jsonl", "cg-2x-sorted-2026-11-23.jsonl", "cg-4x-2026-11-22.jsonl",
     "cg-8x-2026-11-22.jsonl", "cg-1x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl",
     "cg-2x-2026-11-25.jsonl",
+    "stencil-baselines-2x-2026-11-23.jsonl", "stencil-baselines-8x-2026-11-22.jsonl",
 )  # fmt: skip
 CLUSTERS = {"NVIDIA H100": "h100"}
 """The beginning of a GPU's name -> the machine that it is simulated on; else the one given."""
 WAY_OF = {"cpufree": "native", "nccl": "nccl", "mpi": "hdn"}
+WAY_OF_GRIDS = {"copy": "hdn", "nccl": "nccl"}
 """Contender of a benchmark -> the way of communication that it is simulated with."""
 CALIBRATED = ("cg-2x-sorted-2026-11-23.jsonl", "cpufree", "prcg")
 """Record, contender and method that constants of the machine h200 were chosen by."""
@@ -39,46 +45,13 @@ NEIGHBOURS = 4
 LARGEST_ERROR = 0.10
 
 
-@dataclass(frozen=True)
-class Case:
-    """A measured time. Seconds of an iteration."""
-
-    record: str
-    matrix: str
-    contender: str
-    method: str
-    pes: int
-    rows: int
-    entries: int
-    halo_values: int
-    matrix_bytes: float
-    product_seconds: float | None
-    """Of baselines: their own measurement of their product."""
-    seconds: float
-    gpu: str = ""
-    """Its name, where the record has one."""
+def calibrated(one: Compared) -> bool:
+    """Return whether constants were chosen by a time."""
+    return (one.measured.record, one.measured.contender, one.measured.method) == CALIBRATED
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A measured time and the simulated one."""
-
-    case: Case
-    simulated: float
-
-    @property
-    def error(self) -> float:
-        """Relative error."""
-        return self.simulated / self.case.seconds - 1
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether constants were chosen by this time."""
-        return (self.case.record, self.case.contender, self.case.method) == CALIBRATED
-
-
-def read_cases(folder: str | os.PathLike[str], records: Sequence[str] = RECORDS) -> list[Case]:
-    """Return the measured times of records.
+def read_cases(folder: str | os.PathLike[str], records: Sequence[str] = RECORDS) -> list[Measured]:
+    """Return the measured times of records: of systems, and of grids of two dimensions.
 
     Raises:
         InvalidInputError: none of the records is there. FileFormatError: one is damaged.
@@ -86,117 +59,71 @@ def read_cases(folder: str | os.PathLike[str], records: Sequence[str] = RECORDS)
     there = [Path(folder) / name for name in records if (Path(folder) / name).is_file()]
     if not there:
         raise InvalidInputError(f"{folder}: none of the records {', '.join(records)}")
-    return [case for file in there for case in _cases_of(file)]
+    found = [one for file in there for one in read_record(file, (*WAY_OF, *WAY_OF_GRIDS))]
+    return [one for one in found if one.contender in ways_of(one.facts)]
 
 
-def _cases_of(file: Path) -> list[Case]:
-    problems: dict[tuple[str, int], Mapping[str, Any]] = {}
-    facts: dict[tuple[str, int, str], Mapping[str, Any]] = {}
-    times: dict[tuple[str, int, str, str], list[float]] = defaultdict(list)
-    gpu = ""
-    try:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            one = json.loads(line)
-            if one["kind"] == "header":
-                gpu = str(one.get("machine", {}).get("gpus", "")).partition("× ")[2]
-            elif one["kind"] == "problem":
-                problems[one["case"], one["pes"]] = one
-            elif one["kind"] == "load":
-                facts[one["case"], one["pes"], one["contender"]] = one["facts"]
-            elif one["kind"] == "measurement" and one["variant"] == "full":
-                key = (one["case"], one["pes"], one["contender"], one["method"])
-                times[key].append(one["seconds"] / one["iterations"])
-        return [
-            dataclasses.replace(_case(file.name, key, problems, facts, seconds), gpu=gpu)
-            for key, seconds in times.items()
-            if key[2] in WAY_OF and (*key[:2], "cpufree") in facts and key[3] in METHODS
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{file}: no record of a benchmark of CG: {error!r}", file) from error
+def ways_of(facts: SystemFacts | StencilFacts) -> Mapping[str, str]:
+    """Return the contenders that can be simulated, with their ways."""
+    if isinstance(facts, SystemFacts):
+        return WAY_OF
+    return WAY_OF_GRIDS if len(facts.shape) == 2 else {}
 
 
-def _case(
-    record: str, key: tuple[str, int, str, str], problems: Mapping[Any, Any],
-    facts: Mapping[Any, Any], seconds: list[float],
-) -> Case:  # fmt: skip
-    matrix, pes, contender, method = key
-    problem = problems[matrix, pes]
-    own = facts[matrix, pes, contender]
-    return Case(
-        record=record, matrix=matrix, contender=contender, method=method, pes=pes,
-        rows=problem["rows"], entries=problem["nnz"],
-        halo_values=problem["layout"].get("halo_values") or 0,
-        matrix_bytes=facts[matrix, pes, "cpufree"]["plan"]["matrix_bytes"],
-        product_seconds=own["spmv_seconds"][own["spmv"]] if "spmv_seconds" in own else None,
-        seconds=statistics.median(seconds),
-    )  # fmt: skip
-
-
-def shares_of_case(case: Case) -> Shares:
+def shares_of(facts: SystemFacts) -> Shares:
     """Return equal shares; the halo goes to up to four neighbours of each PE."""
-    steps = (1, -1, 2, -2)[: min(case.pes - 1, NEIGHBOURS)]
-    src = np.repeat(np.arange(case.pes), len(steps))
-    dst = (src + np.tile(steps, case.pes)) % case.pes if steps else src
-    per_pe = case.entries / case.pes
+    pes = facts.pes
+    steps = (1, -1, 2, -2)[: min(pes - 1, NEIGHBOURS)]
+    src = np.repeat(np.arange(pes), len(steps))
+    dst = (src + np.tile(steps, pes)) % pes if steps else src
+    per_pe = facts.nnz / pes
     # Each ghost makes about one row of the other side a boundary row.
-    boundary = min(case.halo_values / case.rows, 0.9) * per_pe
-    bytes_ = VALUE * case.halo_values / max(len(src), 1)
+    boundary = min(facts.halo_values / facts.rows, 0.9) * per_pe
+    bytes_ = VALUE * facts.halo_values / max(len(src), 1)
     return Shares(
-        rows=np.full(case.pes, case.rows / case.pes),
-        entries=np.full(case.pes, per_pe),
-        boundary_entries=np.full(case.pes, boundary),
+        rows=np.full(pes, facts.rows / pes),
+        entries=np.full(pes, per_pe),
+        boundary_entries=np.full(pes, boundary),
         halo=Messages(src, dst, np.full(len(src), bytes_)),
         model="values of the record, on up to four neighbours",
     )
 
 
-def compare(cluster: Cluster, cases: Iterable[Case]) -> list[Compared]:
+def compare(cluster: Cluster, cases: Iterable[Measured]) -> list[Compared]:
     """Simulate measured cases, each on the machine of its GPUs, or else on this one."""
     found = []
-    for case in cases:
+    for one in cases:
         mine = next((load_cluster(name) for gpu, name in CLUSTERS.items()
-                     if case.gpu.startswith(gpu)), cluster)  # fmt: skip
-        traffic = Traffic(case.matrix_bytes / case.entries, ROW_BYTES, case.product_seconds)
-        program = krylov(mine, WAY_OF[case.contender], shares_of_case(case), case.method, 8,
-                         traffic)  # fmt: skip
-        found.append(Compared(case, run(program.graph).per_round))
+                     if one.gpu.startswith(gpu)), cluster)  # fmt: skip
+        found.append(Compared(one, simulated(one, mine)))
     return found
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Errors of some cases."""
-
-    name: str
-    count: int
-    median: float
-    """Of the absolute relative errors."""
-    mean: float
-    """Of the relative errors, with their signs."""
-    largest: float
-
-
-def summary(name: str, compared: Sequence[Compared]) -> Summary:
-    """Return the errors of some cases; of at least one."""
-    errors = [one.error for one in compared]
-    return Summary(
-        name, len(errors), statistics.median(map(abs, errors)), statistics.fmean(errors),
-        max(map(abs, errors)),
-    )  # fmt: skip
+def simulated(one: Measured, cluster: Cluster) -> float:
+    """Return the simulated seconds of an iteration."""
+    facts = one.facts
+    if isinstance(facts, StencilFacts):
+        side = math.isqrt(math.prod(facts.shape) // facts.pes)
+        way = WAY_OF_GRIDS[one.contender]
+        program = jacobi(cluster, way, facts.pes, side, facts.value_bytes)
+    else:
+        traffic = Traffic(facts.matrix_bytes / facts.nnz, ROW_BYTES, one.product_seconds)
+        shares = shares_of(facts)
+        program = krylov(cluster, WAY_OF[one.contender], shares, one.method, 8, traffic)
+    return run(program.graph).per_round
 
 
-def summaries(compared: Sequence[Compared]) -> list[Summary]:
+def named(one: Compared) -> str:
+    """Return contender and number of GPUs."""
+    grid = "Jacobi, " * isinstance(one.measured.facts, StencilFacts)
+    return f"{grid}{one.measured.contender}, {counted(one.measured.facts.pes, 'GPU')}"
+
+
+def errors_of(compared: Sequence[Compared]) -> list[Summary]:
     """Return the errors by contender and number of GPUs, then of all that nothing was chosen by."""
-    groups: dict[tuple[str, int], list[Compared]] = defaultdict(list)
-    for one in compared:
-        groups[one.case.contender, one.case.pes].append(one)
-    found = [
-        summary(f"{contender}, {pes} GPU{'s' if pes > 1 else ''}", group)
-        for (contender, pes), group in sorted(groups.items())
-    ]
-    rest = [one for one in compared if not one.calibrated]
+    rest = [one for one in compared if not calibrated(one)]
+    found = summaries(compared, named)
     for contender in WAY_OF:
-        of_one = [one for one in rest if one.case.contender == contender]
-        if of_one:
-            found.append(summary(f"{contender}, all but the calibration", of_one))
-    return found
+        those = [one for one in rest if named(one).startswith(contender)]
+        found += [summary(f"{contender}, all but the calibration", those)] if those else []
+    return found + ([summary("all but the calibration", rest)] if rest else [])

@@ -127,11 +127,11 @@ class Point:
     halo: str
 
 
-def pes_of(text: str) -> list[int]:
+def pes_of(text: str, most: int = MOST_PES) -> list[int]:
     """Return numbers of PEs: "2-16" is 2, 4, 8, 16; "3,5" is 3, 5.
 
     Raises:
-        InvalidInputError: it is something else, or a number is not from 1 to 16384.
+        InvalidInputError: it is something else, or a number is not from 1 to `most`.
     """
     found: list[int] = []
     for word in text.split(","):
@@ -139,8 +139,8 @@ def pes_of(text: str) -> list[int]:
         if len(ends) > 2 or not all(end.isascii() and end.isdigit() for end in ends):
             raise InvalidInputError(f"'{word}' is no number of PEs: give 16, 2-64 or 2,4,12")
         first, last = int(ends[0]), int(ends[-1])
-        if not 1 <= first <= last <= MOST_PES:
-            raise InvalidInputError(f"'{word}': numbers of PEs are 1 to {MOST_PES}, rising")
+        if not 1 <= first <= last <= most:
+            raise InvalidInputError(f"'{word}': numbers of PEs are 1 to {most}, rising")
         doubled = first
         while doubled < last:
             found.append(doubled)

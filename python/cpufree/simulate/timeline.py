@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,6 @@ from cpufree.simulate.graph import FROM_START, KINDS, LANE_OF, LANES, PICO, Grap
 from cpufree.simulate.run import Run
 
 SHOWN_PES = 16
-WIRE = "latency of the wire"
 
 
 @dataclass(frozen=True)
@@ -103,28 +101,3 @@ def message_of(graph: Graph, arrival: int) -> int | None:
 def write_perfetto(path: str | os.PathLike[str], graph: Graph, run: Run) -> None:
     """Write a timeline as JSON."""
     write_text(path, json.dumps(perfetto(graph, run), allow_nan=False) + "\n")
-
-
-def longest_chain(run: Run, graph: Graph) -> dict[str, float]:
-    """Return the seconds of each kind of operation on the chain that the end waited for."""
-    assert run.start is not None and run.finish is not None and run.cause is not None
-    spent: Counter[str] = Counter()
-
-    def kind_of(number: int) -> str:
-        return KINDS[int(graph.kind[number % graph.size])]
-
-    here = int(np.argmax(run.finish))
-    until = int(run.finish[here])
-    while here >= 0:
-        start = int(run.start[here])
-        spent[kind_of(here)] += max(0, until - start)
-        cause = int(run.cause[here])
-        if cause < 0:
-            break
-        # An operation begins when its cause ends; what follows a message on its way, the latency
-        # after that has begun.
-        cut_through = kind_of(here) in ("hop", "arrival") and kind_of(cause) in ("message", "hop")
-        until = int((run.start if cut_through else run.finish)[cause])
-        spent[WIRE] += start - until
-        here = cause
-    return {what: time / PICO for what, time in spent.most_common() if time}

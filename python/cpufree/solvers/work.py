@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from cpufree import machine
 from cpufree.engines import choices, gpus, system_rule
 from cpufree.engines.asked import Asked
-from cpufree.engines.gpu_choice import Size, fits, no_room, with_room
+from cpufree.engines.gpu_choice import Size, choose, fits, no_room, with_room
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.engines.system_rule import Forecast
 from cpufree.env import Env
 from cpufree.extension import load_core
+from cpufree.model.solve import estimate, iteration_seconds
 from cpufree.text import counted, time_text
 
 SYSTEM = Kind("system", array="b", arrays="vectors", done="solved", in_nodes=True)
@@ -62,16 +63,17 @@ class SystemWork(Work):
     def best_gpus(self, there: Sequence[Gpu], blocks: int | None) -> Chosen:
         """Return the GPUs from which the answer comes first, or the CPU."""
         known = machine.of_gpu(there[0].name)
+        expected, seconds = None, functools.partial(iteration_on, size=self.size, known=known)
         if self._forecast is None or (len(there) == 1 and blocks is None):
-            gpus, expected = system_rule.by_share(self.size, len(there), known), None
-            why = f"iterations move {self.size.moved / 1e6:.0f} MB"
+            chosen, why = choose(self.size, there, Gpu.room, seconds)
         else:
             forecast, core = self._forecast(), load_core()
             running = [core.gpu_is_started(gpu.index) for gpu in there]
-            best = system_rule.choose_place(self.size, running, blocks, forecast, known)
-            gpus, why, expected = best.gpus, best.why, forecast.expected
-        chosen = with_room(self.size, there, Gpu.room, gpus) if gpus else []
-        why += no_room(gpus, len(chosen), len(there)) if gpus else ""
+            given = self.size, running, blocks, forecast, known
+            best = system_rule.choose_place(*given, seconds)
+            why, expected = best.why, forecast.expected
+            chosen = with_room(self.size, there, Gpu.room, best.gpus) if best.gpus else []
+            why += no_room(best.gpus, len(chosen), len(there)) if chosen else ""
         if not known.known:
             why += f"; {there[0].name} was not measured: by {known.gpu} (cpufree model calibrate)"
         return Chosen(chosen, why, expected=expected)
@@ -85,3 +87,9 @@ class SystemWork(Work):
     ) -> tuple[int, str]:
         """Return a thread for each core, or one where there is little to do."""
         return choices.choose_blocks(asked.blocks, env.blocks, pes, self.size.nnz, cores)
+
+
+def iteration_on(gpus: int, size: Size, known: machine.Machine) -> float:
+    """Return the predicted seconds of an iteration on so many GPUs, by the size alone."""
+    facts = estimate(max(1, size.rows), size.nnz, gpus, size.value_bytes)
+    return iteration_seconds(facts, "prcg", known).seconds

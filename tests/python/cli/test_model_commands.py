@@ -102,24 +102,11 @@ def test_predictions_come_with_their_interval(run: Run, folder: Path) -> None:
     assert "1 000 B" in run(*words).out
 
 
-def test_the_paper_is_checked(run: Run) -> None:
-    ended = run("model", "check-paper")
-    assert ended.code == 0
-    assert "14 of 19 numbers agree, 5 the tables contradict" in ended.out
-    assert "DIFFERS" not in ended.out
-
-
-def test_projection_of_summit_has_the_means_of_the_paper(run: Run, tmp_path: Path) -> None:
-    ended = run("model", "project", "--json", tmp_path / "p.json", "--quiet")
-    report = json.loads((tmp_path / "p.json").read_text())
-    assert ended.code == 0 and len(ended.out.splitlines()) == 1
-    assert (round(report["fixed"], 2), round(report["scaled"], 2)) == (1.22, 2.66)
-
-
-def test_advice_ranks_five_changes(run: Run) -> None:
+def test_advice_ranks_five_changes_and_has_the_means_of_the_paper(run: Run) -> None:
     report = json.loads(run("model", "advise", "--json", "-").out)
     assert len(report["priorities"]) == 5
     assert report["priorities"][0]["what"] == "batch messages"
+    assert (round(report["fixed"], 2), round(report["scaled"], 2)) == (1.22, 2.66)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +122,6 @@ def test_plots_are_written_in_every_format(
         "show": ("show", machine),
         "summit": ("show", "summit-2020"),
         "validate": ("validate", machine, samples),
-        "project": ("project",),
-        "own": ("project", "--machine", machine, "--cpu", "a", "--host", "b"),
     }.items():
         path = tmp_path / f"{name}.{suffix}"
         assert run("model", *words, "--plot", path, "-q").code in (0, 4)
@@ -151,7 +136,7 @@ def test_plots_are_written_in_every_format(
         (("measure", "--sizes", "0", "-o", "o.jsonl"), 3, "messages of 0 B"),
         (("measure", "--sizes", "99999999999", "-o", "o.jsonl"), 3, "cannot send messages of 9999"),
         (("measure", "-o", "none/o.jsonl"), 3, "there is no directory 'none'"),
-        (("measure", "-o", "o.jsonl", "--plot", "o.gif"), 3, "the name must end in one of .png"),
+        (("fit", "s.jsonl", "-o", "o.json", "--plot", "o.gif"), 3, "must end in one of .png"),
         (("fit", "s.jsonl", "-o", "s.jsonl"), 3, "holds what is to be read"),
         (("fit", "few.jsonl", "-o", "o.json"), 3, "way a, mode single: 4 sizes"),
         (("fit", "cut.jsonl", "-o", "o.json"), 3, "was the file cut short?"),
@@ -160,9 +145,9 @@ def test_plots_are_written_in_every_format(
         (("predict", "--machine", "m.json", "--way", "c", "--bytes", "8"), 3, "no way 'c'"),
         (("predict", "--machine", "m.json", "--way", "a", "--bytes", "0"), 3, "at least 1"),
         (("predict", "--way", "host-put", "--bytes", "8;9"), 2, "--bytes is '8;9'"),
-        (("project", "--machine", "m.json"), 2, "--cpu is missing"),
-        (("project", "--launch", "-1"), 2, "--launch"),
-        (("advise", "--share", "1"), 2, "give a share above 0 and below 1"),
+        (("advise", "--machine", "m.json"), 2, "--cpu is missing"),
+        (("advise", "--launch", "-1"), 2, "--launch"),
+        (("advise", "--share", "1"), 3, "give one above 0 and below 1"),
     ],
 )  # fmt: skip
 def test_wrong_words_and_files_are_told_and_nothing_is_written(

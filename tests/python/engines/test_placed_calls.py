@@ -43,8 +43,11 @@ def test_solve_that_is_over_before_a_gpu_is_set_up_stays_on_the_cpu(machine: Mac
     assert fake.started == []
 
 
-def test_many_solves_with_one_set_up_pay_for_a_gpu(machine: Machine) -> None:
+def test_many_solves_with_one_set_up_pay_for_a_gpu(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine(1)
+    monkeypatch.setattr(system_rule, "start_seconds", lambda *_: 0.15)
     with cpufree.Solver(POISSON, solves=1_000_000) as solver:
         assert solver.engine == "cuda_p2p"
     with cpufree.Solver(POISSON, solves=1) as solver:

@@ -257,7 +257,7 @@ def test_auto_takes_one_gpu_for_a_medium_system_and_all_for_a_large_one(machine:
     assert numbers(place(MEDIUM, Asked(), Env())) == [0]
     placement = place(LARGE, Asked(), Env())
     assert numbers(placement) == [0, 1, 2, 3]
-    assert any(why.startswith("4 PEs on GPUs 0-3: iterations move") for why in placement.why)
+    assert any(why.startswith("4 PEs on GPUs 0-3: predicted ") for why in placement.why)
 
 
 def test_one_gpu_is_that_on_which_b_lies(machine: Machine) -> None:

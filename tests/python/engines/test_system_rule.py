@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,6 @@ from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
 from cpufree.engines.system_rule import (
     Forecast,
-    by_share,
     choose_place,
     cpu_seconds,
     start_seconds,
@@ -38,9 +38,15 @@ TINY = Size(1000, 25_000, 8)
 GIVEN = {
     "cpu.core_bandwidth": 1e9, "cpu.most_cores": 16.0, "cpu.latency": 0.0,
     "setup.cpu_nonzero": 0.0, "setup.context": {1: 1.0, 2: 3.0, 4: 7.0},
-    "setup.gpu": {1: 0.1, 2: 0.2, 4: 0.4}, "solver.memory_bandwidth": 1e12,
-    "system.least_share": 1e6,
+    "setup.gpu": {1: 0.1, 2: 0.2, 4: 0.4},
 }  # fmt: skip
+EACH = POISSON_200.moved / 1e12
+"""Seconds of an iteration on one GPU."""
+
+
+def halved(gpus: int) -> float:
+    """Return the seconds of an iteration where GPUs share all of it."""
+    return EACH / gpus
 
 
 def machine_with(**changed: float | dict[int, float]) -> Machine:
@@ -56,6 +62,14 @@ def machine_with(**changed: float | dict[int, float]) -> Machine:
     return dataclasses.replace(like, entries={**like.entries, **entries})
 
 
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
+    """Put a machine with two GPUs in the place of this one."""
+    fake = FakeCore(2)
+    monkeypatch.setattr("cpufree._core", fake)
+    return fake
+
+
 def forecast(iterations: float, solves: int = 1, spread: Spread = SPREAD_200) -> Forecast:
     """Return what is known of a system with so many iterations."""
     gain = gain_on("cuda_p2p", solves, iterations)
@@ -69,12 +83,14 @@ def chosen(
     blocks: int | None = 16,
     known: Machine | None = None,
     size: Size = POISSON_200,
+    iteration: Callable[[int], float] = halved,
 ) -> int:
     """Return the GPUs that are chosen, `running` of them with CUDA; 0: the CPU."""
     spread = Spread(size.rows, 0.0, 0.0, float(size.nnz))
     runs = [k < running for k in range(gpus)]
     known = known or machine_with()
-    return choose_place(size, runs, blocks, forecast(iterations, spread=spread), known).gpus
+    known_of = forecast(iterations, spread=spread)
+    return choose_place(size, runs, blocks, known_of, known, iteration).gpus
 
 
 def test_cpu_has_what_it_solves_before_a_gpu_is_set_up() -> None:
@@ -88,26 +104,23 @@ def test_cpu_is_not_taken_where_it_is_no_choice() -> None:
 
 
 def test_twice_as_many_gpus_are_taken_while_they_save_more_than_they_take() -> None:
-    each = POISSON_200.moved / 1e12
     # Two save half of it, and take 0.1 s more; four save a quarter, and take 0.2 s more.
-    assert [chosen(k / each) for k in (0.19, 0.21, 0.79, 0.81)] == [1, 2, 2, 4]
+    assert [chosen(k / EACH) for k in (0.19, 0.21, 0.79, 0.81)] == [1, 2, 2, 4]
 
 
 def test_gpus_that_have_to_be_started_must_save_more() -> None:
-    each = POISSON_200.moved / 1e12
-    assert [chosen(k / each, running=1) for k in (2.1, 2.3)] == [1, 2]
+    assert [chosen(k / EACH, running=1) for k in (2.1, 2.3)] == [1, 2]
 
 
-def test_more_gpus_have_something_to_move() -> None:
-    most = POISSON_200.moved / 2
-    assert chosen(1e9, known=machine_with(system__least_share=most * 1.01)) == 2
-    assert chosen(1e9, known=machine_with(system__least_share=most * 0.99)) == 4
+def test_more_gpus_shorten_an_iteration_noticeably() -> None:
+    for last, taken in ((0.43, 2), (0.42, 4)):
+        assert chosen(1e9, iteration={1: 1.0, 2: 0.5, 4: last}.__getitem__) == taken
 
 
 def test_solves_count_as_iterations() -> None:
     runs, known = [True] * 2, machine_with()
     few, many = (
-        choose_place(POISSON_200, runs, None, forecast(60, solves), known).gpus
+        choose_place(POISSON_200, runs, None, forecast(60, solves), known, halved).gpus
         for solves in (1, 1000)
     )
     assert (few, many) == (1, 2)
@@ -115,25 +128,23 @@ def test_solves_count_as_iterations() -> None:
 
 def test_halos_count_against_more_gpus() -> None:
     scattered = Spread(8_000_000, 4e6, 2e13, 55_760_000.0)
-    iterations = 0.3 / (POISSON_200.moved / 1e12)
     runs, known = [True] * 2, machine_with()
-    assert choose_place(POISSON_200, runs, None, forecast(iterations), known).gpus == 2
-    far = forecast(iterations, spread=scattered)
-    assert choose_place(POISSON_200, runs, None, far, known).gpus == 1
+    near, far = forecast(0.3 / EACH), forecast(0.3 / EACH, spread=scattered)
+    assert choose_place(POISSON_200, runs, None, near, known, halved).gpus == 2
+    assert choose_place(POISSON_200, runs, None, far, known, halved).gpus == 1
 
 
 @pytest.mark.parametrize(
     ("changed", "more"),
     [
         ({"setup__gpu": {1: 0.1, 2: 9.0, 4: 20.0}}, 1),  # slow set-up of several
-        ({"solver__memory_bandwidth": 1e14}, 1),  # fast GPUs
         ({}, 4),
     ],
 )
 def test_decisions_come_from_the_numbers_of_the_machine(
     changed: dict[str, float], more: int
 ) -> None:
-    assert chosen(1.0 / (POISSON_200.moved / 1e12), known=machine_with(**changed)) == more
+    assert chosen(1.0 / EACH, known=machine_with(**changed)) == more
 
 
 def test_more_cores_than_memory_serves_do_not_count() -> None:
@@ -147,32 +158,24 @@ def test_start_of_cuda_counts_on_gpus_where_it_does_not_run() -> None:
     assert [start_seconds(2, idle, machine_with()) for idle in (0, 1, 2)] == [0.2, 1.2, 3.2]
 
 
-def test_iterations_alone_take_more_gpus_down_to_a_share() -> None:
-    known = machine_with(system__least_share=POISSON_200.moved / 3)
-    assert [by_share(POISSON_200, there, known) for there in (1, 2, 8)] == [1, 2, 4]
+def test_iterations_that_are_not_known_leave_the_choice_to_what_one_takes(
+    two_gpus: FakeCore,
+) -> None:
+    small, large = (SystemWork(size).best_gpus(gpus.find(), 4) for size in (TINY, POISSON_200))
+    assert [len(small.gpus), len(large.gpus)] == [1, 2]
+    assert large.why.startswith("predicted ") and "per iteration" in large.why
 
 
 def test_three_gpus_are_taken_by_steps() -> None:
-    each = POISSON_200.moved / 1e12
-    assert [chosen(k / each, gpus=3) for k in (0.21, 2.0)] == [2, 3]
+    assert [chosen(k / EACH, gpus=3) for k in (0.21, 2.0)] == [2, 3]
 
 
 def test_report_tells_what_was_compared() -> None:
-    one = choose_place(POISSON_200, [True] * 2, 16, forecast(10), machine_with())
+    one = choose_place(POISSON_200, [True] * 2, 16, forecast(10), machine_with(), halved)
     assert one.why.startswith("10 iterations: 2 GPUs save ") and "and take 100 ms" in one.why
-    cpu = choose_place(TINY, [False], 16, forecast(10, spread=SPREAD_200), machine_with())
+    few = forecast(10, spread=SPREAD_200)
+    cpu = choose_place(TINY, [False], 16, few, machine_with(), halved)
     assert cpu.why.startswith("10 iterations: 250 µs on 16 blocks of the CPU, 1.1 s to set")
-
-
-# Through the placement
-
-
-@pytest.fixture
-def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
-    """Put a machine with two GPUs in the place of this one."""
-    fake = FakeCore(2)
-    monkeypatch.setattr("cpufree._core", fake)
-    return fake
 
 
 def placed(known: Forecast, asked: Asked | None = None, near: int | None = None) -> Placement:

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from cli_runner import Run, runner
+from paths import ROOT
 
 from cpufree import machine
+from cpufree.cli.calibrate import ROWS, SIDES, _grid
+from cpufree.cli.system_facts import facts_of
 from cpufree.compiler.emit.rates import Rates
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
-from cpufree.engines.system_rule import Forecast, by_share, choose_place
+from cpufree.engines.system_rule import Forecast, choose_place
 from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine, files
+from cpufree.machine.files import Quantity
 from cpufree.model.calibrate import LARGE, SMALL, THIN, Solve, choices_of
 from cpufree.model.solve import SystemFacts, solve_seconds
 from cpufree.model.stencils import facts_of as stencil_facts
 from cpufree.model.stencils import stencil_seconds
 from cpufree.partition.cost import Spread
+from cpufree.solvers.work import iteration_on
 
 run = pytest.fixture(runner)
 CORES = 8
-LIKE = machine.load("h200")
+H200 = machine.load("h200")
+REFERENCE = [name for name in H200.entries if name.startswith("calibrate.")]
+LIKE = replace(H200, entries={k: v for k, v in H200.entries.items() if k not in REFERENCE})
+"""Whose predictions are met by its solves."""
 # Rows, entries, and values of a halo between two GPUs, of grids of these sides.
 SYSTEMS = {
     SMALL: (13_824, 93_312, 576),
-    LARGE: (4_096_000, 28_518_400, 25_600),
+    LARGE: (300_000, 12_299_580, 20),
     THIN: (4_194_304, 27_246_592, 1_048_576),
 }
-LARGE_SIZE = Size(*SYSTEMS[LARGE][:2], 8)
+LARGE_SIZE = Size(4_096_000, 28_518_400, 8)
 SMALL_SIZE = Size(*SYSTEMS[SMALL][:2], 8)
 Times = Callable[[int], float]
 
@@ -51,7 +60,7 @@ def facts(what: str, gpus: int) -> SystemFacts:
     """Return how a system lies on so many GPUs, consecutive layers on each."""
     rows, nnz, layer = SYSTEMS[what]
     halo = 2 * layer * (gpus - 1)
-    return SystemFacts(rows, nnz, gpus, 2.4 * nnz, halo, layer < 16_384)
+    return SystemFacts(rows, nnz, gpus, (10 if what == LARGE else 2.4) * nnz, halo, layer < 16_384)
 
 
 def solves(
@@ -93,7 +102,8 @@ def chosen(known: Machine, size: Size, iterations: float, gpus: int = 4) -> int:
     """Return on how many GPUs a system goes, where CUDA runs; 0: on the CPU."""
     spread = Spread(size.rows, 0.0, 0.0, float(size.nnz))
     forecast = Forecast(Expected(iterations), spread, gain_on("cuda_p2p"))
-    return choose_place(size, [True] * gpus, CORES, forecast, known).gpus
+    iteration = partial(iteration_on, size=size, known=known)
+    return choose_place(size, [True] * gpus, CORES, forecast, known, iteration).gpus
 
 
 def test_numbers_of_the_machine_come_back_out_of_its_solves(tmp_path: Path) -> None:
@@ -103,8 +113,20 @@ def test_numbers_of_the_machine_come_back_out_of_its_solves(tmp_path: Path) -> N
     assert known.number("setup.cpu_nonzero", "s") == pytest.approx(5e-9 * CORES)
     assert known.table("setup.gpu", "s") == pytest.approx({1: 0.02, 2: 0.04, 4: 0.08})
     assert known.table("setup.context", "s") == pytest.approx({1: 0.4, 2: 0.8, 4: 1.2})
-    one = known.entries["solver.memory_bandwidth"]
+    one = known.entries["cpu.core_bandwidth"]
     assert one.low is not None and one.high is not None and one.low <= one.value <= one.high
+
+
+def test_solves_count_beside_those_of_the_like_machine(tmp_path: Path) -> None:
+    # Where solves took there twice as long as predicted, twice as long is no difference.
+    off = {name: Quantity(2.0, "1") for name in ("calibrate.small", "calibrate.large")}
+    like = replace(LIKE, entries={**LIKE.entries, **off, "calibrate.thin": Quantity(2.0, "1")})
+    twice = [replace(one, iteration=2.0 * one.iteration) for one in solves()]
+    rate = "product.memory_rate"
+    assert choices_of(twice, CORES, like)[rate].value == pytest.approx(
+        choices_of(solves(), CORES, LIKE)[rate].value
+    )
+    assert choices_of(twice, CORES, LIKE)[rate].value < 0.7 * LIKE.entries[rate].value
 
 
 def test_all_else_is_as_of_the_machine_it_is_like(tmp_path: Path) -> None:
@@ -115,7 +137,6 @@ def test_all_else_is_as_of_the_machine_it_is_like(tmp_path: Path) -> None:
 def test_fewer_gpus_are_taken_where_the_link_is_slow(tmp_path: Path) -> None:
     fast = machine_of(tmp_path, solves())
     slow = machine_of(tmp_path, solves(late=lambda gpus: 5e-3 * (gpus > 1)))
-    assert [by_share(LARGE_SIZE, 4, known) for known in (fast, slow)] == [4, 1]
     assert [chosen(known, LARGE_SIZE, 20_000) for known in (fast, slow)] == [4, 1]
     grid = (8192, 8192)
 
@@ -160,6 +181,20 @@ def test_what_is_slow_is_told_by_its_name(tmp_path: Path) -> None:
     half = machine_of(tmp_path, solves(changed(product__memory_rate=0.5, loop__memory_rate=0.5)))
     assert half.at(*rate) == pytest.approx(0.5 * LIKE.at(*rate), rel=0.1)
     assert half.number(*link) == pytest.approx(LIKE.number(*link), rel=0.5)
+
+
+def test_a_link_that_solves_do_not_tell_is_left_to_the_like_machine() -> None:
+    soon = [replace(x, iteration=0.5 * x.iteration) if x.what == THIN else x for x in solves()]
+    assert "link.store_rate" not in choices_of(soon, CORES, LIKE)
+    assert "link.store_rate" in choices_of(solves(), CORES, LIKE)
+
+
+def test_the_reference_of_h200_is_that_of_its_record() -> None:
+    of = facts_of(_grid(*SIDES[SMALL]), [1, 2], LIKE, ROWS)
+    known = machine.load(str(ROOT / "bench/results/calibrate-2x-2026-11-29.json"))
+    for one in of:
+        met, told = (solve_seconds(one, "prcg", by, 50).seconds for by in (known, LIKE))
+        assert H200.at("calibrate.small", "1", one.pes) == pytest.approx(met / told, abs=5e-4)
 
 
 def test_the_cpu_is_taken_where_setting_gpus_up_is_slow(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cpufree.machine.communication import WayRecord
 from cpufree.machine.files import Quantity
 from cpufree.model import extras
 from cpufree.model.fit import fit, medians
-from cpufree.model.loggop import Payload, Verb
+from cpufree.model.loggop import Payload, Verb, linear
 from cpufree.model.samples import Kind, Sample
 from cpufree.model.use import parameters
 
@@ -53,7 +53,7 @@ def test_data_say_how_often_the_payload_counts(payload: Payload) -> None:
 
 
 def test_payload_that_follows_no_gap_is_not_identifiable() -> None:
-    windows = dataclasses.replace(LOGGOP, G=dataclasses.replace(LOGGOP.G, slopes=(0.02e-9,)))
+    windows = dataclasses.replace(LOGGOP, G=linear(0.02e-9))
     rows = rows_of(LOGGOP, modes=("single",)) + rows_of(windows, modes=("window",))
     rows = [
         dataclasses.replace(row, seconds=tuple(t * 0.05 for t in row.seconds))

@@ -13,7 +13,7 @@ from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 from cpufree.model.extras import constants
 from cpufree.model.measure import Plan, measure, steps_of
 from cpufree.model.samples import read_samples, write_samples
-from cpufree.model.ways import host_ways
+from cpufree.model.ways import host_ways, line_peers
 from cpufree.model.ways.host_ways import HOST_WAYS, LAUNCHES
 
 
@@ -124,23 +124,23 @@ def test_what_breaks_names_the_way(core: Core, monkeypatch: pytest.MonkeyPatch) 
 def test_the_process_that_lends_memory_says_what_it_lacks() -> None:
     program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer", "17", "64"]
     ended = subprocess.run(program, text=True, capture_output=True, timeout=120, check=False)
-    assert ended.returncode == 1 and ended.stdout.startswith("error ")
+    assert ended.returncode == 1 and ended.stdout.startswith('{"error": ')
 
 
 def test_memory_of_a_process_that_cannot_lend_it_is_a_reason(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_ways.IpcProbe, "_gpus", staticmethod(lambda: [0, 17]))
-    assert "way host-ipc: the other process: " in HOST_WAYS["host-ipc"]().lacking()
+    assert "way host-ipc: the other process says: " in HOST_WAYS["host-ipc"]().lacking()
 
 
 def test_memory_of_another_process_is_mapped_by_its_handle(
     core: Core, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lender = "print('handle', bytes(range(64)).hex(), flush=True); input()"
+    lender = "input(); print('{\"handle\": \"' + bytes(range(64)).hex() + '\"}', flush=True)"
     started = subprocess.Popen
     monkeypatch.setattr(
-        host_ways.subprocess,
+        line_peers.subprocess,
         "Popen",
         lambda program, **how: started([sys.executable, "-c", lender], **how),
     )

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cpufree.errors import InvalidInputError
-from cpufree.model.loggop import PARTS, Growth, LogGOP, Verb, linear
+from cpufree.machine.communication import Curve
+from cpufree.model.loggop import PARTS, LogGOP, Verb, linear
 
 # Distinct powers of ten: the digits of a time say how often each parameter occurs.
 DIGITS = LogGOP(1.0, 5.0, 5.0, linear(100.0), 1000.0, linear(1e4), 1e5)
@@ -30,7 +31,7 @@ def test_time_is_that_of_the_equations(verb: Verb, payload: str, expected: float
 
 
 def test_the_longer_one_of_overhead_and_gap_hides_the_other() -> None:
-    loggop = LogGOP(1.0, 0.0, 0.0, linear(3.0), 0.0, Growth((0.0, 10.0), (0.0, 9.0)))
+    loggop = LogGOP(1.0, 0.0, 0.0, linear(3.0), 0.0, Curve("pieces", (0.0, 0.0, 9.0), (10.0,)))
     parts = loggop.parts("message", [8.0, 20.0], "once")
     np.testing.assert_allclose((parts["O"], parts["G"]), ((24.0, 0.0), (0.0, 90.0)))
 
@@ -41,30 +42,9 @@ def test_parts_add_up_to_the_time() -> None:
     np.testing.assert_allclose(sum(parts.values()), DIGITS.time("get", [1.0, 8.0]))
 
 
-def test_pipelined_messages_take_the_larger_of_overhead_and_gap() -> None:
-    loggop = LogGOP(0, 0, 0, linear(2.0), 10.0, Growth((0.0, 10.0), (0.0, 5.0)))
-    np.testing.assert_allclose(loggop.pipelined([1.0, 8.0, 20.0]), [10.0, 16.0, 50.0])
-
-
 def test_growth_follows_its_pieces() -> None:
-    growth = Growth((0.0, 10.0, 20.0), (1.0, 0.0, 2.0))
+    growth = Curve("pieces", (0.0, 1.0, 0.0, 2.0), (10.0, 20.0))
     np.testing.assert_allclose(growth([0.0, 5.0, 15.0, 25.0]), [0.0, 5.0, 10.0, 20.0])
-
-
-@pytest.mark.parametrize(
-    ("starts", "slopes", "message"),
-    [
-        ((1.0,), (1.0,), "first begins at 0"),
-        ((0.0, 2.0), (1.0,), "one slope each"),
-        ((0.0, 2.0, 2.0), (1.0, 1.0, 1.0), "must rise"),
-        ((0.0,), (-1.0,), "0 or more"),
-    ],
-)
-def test_pieces_that_are_none_are_refused(
-    starts: tuple[float, ...], slopes: tuple[float, ...], message: str
-) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        Growth(starts, slopes)
 
 
 @pytest.mark.parametrize("name", ["L", "o_send", "o_recv", "g", "S"])

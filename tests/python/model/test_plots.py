@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,14 @@ from synthetic_samples import LOGGOP, rows_of, samples_of
 from cpufree.machine import load
 from cpufree.machine.communication import load_ways
 from cpufree.model.fit import fit
-from cpufree.model.paper import roles
 from cpufree.model.plots import (
     UNDIVIDED,
     draw_fit,
     draw_machine,
-    draw_projection,
-    draw_samples,
+    draw_prediction,
     draw_validation,
 )
 from cpufree.model.solve import estimate, iteration_seconds
-from cpufree.model.solve_plots import draw_prediction
 from cpufree.model.validate import validate
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
@@ -36,13 +32,6 @@ def lines_of(figure: Figure, panel: int) -> dict[str, tuple[Any, Any]]:
         str(line.get_label()): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata()))
         for line in figure.axes[panel].get_lines()
     }
-
-
-def test_samples_are_drawn_as_medians_per_message() -> None:
-    single, window = (lines_of(draw_samples(SAMPLES), panel)["w"] for panel in (0, 1))
-    assert len(single[0]) == 31
-    assert single[1][0] == pytest.approx(3.5e-6, rel=0.05)
-    assert window[1][0] == pytest.approx((2 * 3.5e-6 + 15 * 0.8e-6) / 16, rel=0.05)
 
 
 def test_fit_is_drawn_with_sizes_held_out_and_residuals() -> None:
@@ -72,22 +61,6 @@ def test_validation_is_drawn_with_its_verdicts() -> None:
     found = validate(fit(SAMPLES), SAMPLES)
     labels = list(lines_of(draw_validation(found), 0))
     assert sum("error" in label and "R²" in label for label in labels) == 2
-
-
-def test_both_readings_of_pipelined_messages_are_drawn_apart() -> None:
-    lines = lines_of(draw_projection(roles("get")), 2)
-    sizes, printed = lines["host-get, pipelined, as printed"]
-    consistent = lines["host-get, pipelined, in consistent units"][1]
-    at = list(sizes).index(128)
-    assert printed[at] == pytest.approx(2.5) and consistent[at] < 1.2
-
-
-def test_readings_as_printed_are_drawn_of_power_laws_only() -> None:
-    found = fit(SAMPLES)
-    one = dataclasses.replace(roles("get"), machine=found, cpu="w", host="w", device="")
-    labels = lines_of(draw_projection(one), 2)
-    assert "w, pipelined, in consistent units" in labels
-    assert "w, pipelined, as printed" not in labels
 
 
 def test_all_ways_of_a_machine_are_drawn_and_told_apart() -> None:

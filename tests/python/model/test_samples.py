@@ -55,7 +55,7 @@ def test_sizes_between_powers_of_two_are_held_out() -> None:
 def test_a_file_cut_between_lines_is_known_as_such(path: Path, lines: int) -> None:
     text = path.read_text().splitlines(keepends=True)
     path.write_text("".join(text[:lines]))
-    with pytest.raises(FileFormatError, match=rf"s\.jsonl, line {lines}: .*it was cut short"):
+    with pytest.raises(FileFormatError, match=rf"s\.jsonl: line {lines}: .*it was cut short"):
         read_samples(path)
 
 
@@ -89,26 +89,26 @@ def put(line: int, **values: Any) -> Change:
             r"line 1: version 2 of the format; this cpufree reads 1: measure again",
         ),
         (put(0, format="other"), "line 1: it is no header"),
-        (drop(0, "date"), "line 1: 'date' is missing"),
-        (put(0, machine=3), "line 1: 'machine' is 3: it must be an object"),
-        (put(0, held_out=[0]), "line 1: 'held_out' is 0: it must be a whole number from 1"),
-        (put(0, held_out=3), "line 1: 'held_out' is 3: it must be a list"),
-        (put(1, bytes=0), "line 2: 'bytes' is 0: it must be a whole number from 1"),
-        (put(1, bytes=-8), "line 2: 'bytes' is -8"),
-        (put(1, bytes=8.5), "line 2: 'bytes' is 8.5"),
+        (drop(0, "date"), "line 1.date: it is missing"),
+        (put(0, machine=3), "line 1.machine: it must be an object"),
+        (put(0, held_out=[0]), "line 1.held_out: it is 0, and must be a whole number from 1"),
+        (put(0, held_out=3), "line 1.held_out: it is 3, and must be a list"),
+        (put(1, bytes=0), "line 2.bytes: it is 0, and must be a whole number from 1"),
+        (put(1, bytes=-8), "line 2.bytes: it is -8"),
+        (put(1, bytes=8.5), "line 2.bytes: it is 8.5"),
         (put(2, seconds=[1.0, 2.0], repeats=2), "line 3: 2 times: too few, at least 3 are needed"),
-        (put(2, seconds=[1.0, -1.0, 2.0], repeats=3), "line 3: 'seconds' has -1.0: times must be"),
-        (put(2, seconds=[1.0, None, 2.0], repeats=3), "line 3: 'seconds' has None"),
+        (put(2, seconds=[1.0, -1.0, 2.0], repeats=3), "line 3.seconds: it has -1.0: times must be"),
+        (put(2, seconds=[1.0, None, 2.0], repeats=3), "line 3.seconds: it is None"),
         (put(2, repeats=20), "line 3: 'repeats' is 20, with 21 times"),
-        (put(1, mode="double"), "line 2: 'mode' is 'double': it must be one of single, window"),
+        (put(1, mode="double"), "line 2.mode: it is 'double', and must be one of single, window"),
         (put(1, messages=4), "line 2: 'messages' is 4 in mode single: only windows have several"),
         (put(3, messages=1), "line 4: 'messages' is 1 in mode window"),
-        (put(1, initiated="cat"), "line 2: 'initiated' is 'cat': it must be one of host, device"),
-        (put(1, verb="shout"), "line 2: 'verb' is 'shout': it must be one of message, put, get"),
-        (drop(1, "way"), "line 2: 'way' is missing"),
-        (put(1, way=""), "line 2: 'way' is '': it must be a text"),
-        (put(1, kind="rumour"), "line 2: 'kind' is 'rumour': it must be one of sample, missing"),
-        (drop(5, "reason"), "line 6: 'reason' is missing"),
+        (put(1, initiated="cat"), "line 2.initiated: it is 'cat', and must be one of host, device"),
+        (put(1, verb="shout"), "line 2.verb: it is 'shout', and must be one of message, put, get"),
+        (drop(1, "way"), "line 2.way: it is missing"),
+        (put(1, way=""), "line 2.way: it is '', and must be a text"),
+        (put(1, kind="rumour"), "line 2.kind: it is 'rumour', and must be one of sample, missing"),
+        (drop(5, "reason"), "line 6.reason: it is missing"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(path: Path, change: Change, message: str) -> None:
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_told_with_its_line(path: Path, change: Change, message
 
 def test_a_line_that_is_no_object_is_told(path: Path) -> None:
     path.write_text("[]\n")
-    with pytest.raises(FileFormatError, match="line 1: not an object of JSON"):
+    with pytest.raises(FileFormatError, match="line 1: it must be an object"):
         read_samples(path)
 
 

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine import load
 from cpufree.model.gathers import gathered_bytes
-from cpufree.model.records import Compared, Comparison, Measured, compare, read_record
+from cpufree.model.records import by_gpus, compare, read_record, summaries, summary
 from cpufree.model.solve import (
     METHODS,
     SystemFacts,
@@ -135,8 +135,9 @@ def test_gathers_are_counted_through_a_cache() -> None:
     assert gathered_bytes(csr_array((100, 100))) == 0.0
 
 
-def test_pipelined_cg_hides_its_sum_behind_a_product_that_is_longer() -> None:
-    assert iteration_seconds(LARGE, "pipecg", H200).parts["sums"] == 0.0
+def test_pipelined_cg_hides_half_of_its_sum_behind_a_product_that_is_longer() -> None:
+    hidden = iteration_seconds(LARGE, "pipecg", H200).parts["sums"]
+    assert hidden == pytest.approx(0.5 * sum_seconds(4, 1, H200))
     small = iteration_seconds(estimate(10, 30, 1), "pipecg", H200)
     assert small.parts["sums"] == pytest.approx(sum_seconds(4, 1, H200), rel=0.01)
 
@@ -172,25 +173,14 @@ def test_what_cannot_be_predicted_is_refused(facts: SystemFacts, method: str, me
 def test_records_of_h100_are_met_as_the_page_says() -> None:
     names = ("cg-1x", "cg-1x-rest", "cg-2x", "cg-real-2x")
     found = compare([RECORDS / f"{name}-2026-11-25.jsonl" for name in names])
-    assert len(found.lines) == 129
-    assert np.median(found.errors()) < 0.06 and found.errors().max() < 0.48
-    assert found.lost().mean() < 0.03
-    assert len(found.lost_with_gpus()) == 21 and found.lost_with_gpus().mean() < 0.035
-
-
-def compared(case: str, pes: int, method: str, seconds: float, predicted: float) -> Compared:
-    facts = dataclasses.replace(LARGE, pes=pes)
-    return Compared(Measured("r", case, method, facts, 100, seconds, "a GPU"), predicted)
-
-
-def test_what_a_choice_loses_is_what_the_chosen_one_takes_longer_than_the_best() -> None:
-    found = Comparison((
-        compared("a", 1, "cg", 4.0, 3.0), compared("a", 1, "prcg", 3.0, 4.0),
-        compared("a", 2, "cg", 2.0, 2.0), compared("a", 2, "prcg", 1.6, 2.1),
-        compared("b", 2, "cg", 1.0, 1.0),
-    ))  # fmt: skip
-    assert found.lost() == pytest.approx([1 / 3, 0.25, 0.0])
-    assert found.lost_with_gpus() == pytest.approx([0.25])  # b ran on two GPUs alone
+    one, two = summaries(found, by_gpus)
+    assert (one.name, one.count, two.name, two.count) == (
+        "systems, 1 GPU",
+        63,
+        "systems, 2 GPUs",
+        66,
+    )
+    assert max(one.median, two.median) < 0.07 and max(one.largest, two.largest) < 0.48
 
 
 def test_a_system_that_no_constant_comes_from_is_met() -> None:
@@ -223,11 +213,8 @@ def test_a_product_waits_for_the_slowest_block_of_all_gpus() -> None:
 
 
 def test_the_record_of_todays_kernels_is_met_on_one_gpu() -> None:
-    found = compare([RECORDS / "cg-1x-2026-11-24.jsonl"], H200)
-    assert len(found.lines) == 18 * 3
-    errors = found.errors(1)
-    assert np.median(errors) < 0.15 and errors.max() < 0.4
-    assert found.lost().mean() < 0.05
+    found = summary("all", compare([RECORDS / "cg-1x-2026-11-24.jsonl"], H200))
+    assert found.count == 18 * 3 and found.median < 0.15 and found.largest < 0.4
 
 
 def lines_of(measurement: dict[str, Any]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from paths import ROOT
 from cpufree.errors import FileFormatError, InvalidInputError
 from cpufree.machine import Machine, load
 from cpufree.machine.files import Quantity
-from cpufree.model.stencil_records import compare_stencils, is_stencil_record, read_stencils
+from cpufree.model.records import compare, read_record
 from cpufree.model.stencils import StencilFacts, stencil_seconds
 
 MACHINE = Machine("a machine", "a GPU", {
@@ -47,7 +47,7 @@ def test_a_pass_over_memory_takes_its_bytes_and_an_exchange_for_several_iteratio
     # 2 x 32 MB take 64 us.
     found = stencil_seconds(StencilFacts((4000, 2000), 1), MACHINE)
     assert found.seconds == pytest.approx((64e-6 + 4e-6) / 4) and found.bound == "memory"
-    assert found.points + found.memory + found.exchange == pytest.approx(found.seconds)
+    assert sum(found.parts.values()) == pytest.approx(found.seconds)
     assert seconds(4000, 2000, value_bytes=8) == pytest.approx((128e-6 + 4e-6) / 4)
     assert seconds(200, 200, 200, on_chip=False) == pytest.approx((32e-6 + 2e-6) / 2)
     assert seconds(2000, 2000, on_chip=False, layers=1) == pytest.approx(32e-6 + 4e-6)
@@ -80,7 +80,7 @@ LOAD = {"kind": "load", **COMMON, "contender": "cpufree",
         "facts": {"engine": "cuda_p2p", "plan": PLAN}}  # fmt: skip
 TIMES = [
     {"kind": "measurement", **COMMON, "contender": who, "variant": variant, "seconds": s,
-     "iterations": 100}
+     "iterations": 100, "method": "jacobi"}
     for who, variant, s in (("cpufree", "full", 1e-3), ("cpufree", "full", 3e-3),
                             ("cpufree", "full", 2e-3), ("cpufree", "no-comm", 9.0),
                             ("nccl", "full", 9.0))
@@ -89,24 +89,21 @@ TIMES = [
 
 def test_records_tell_how_grids_lay_and_what_an_iteration_took(tmp_path: Path) -> None:
     path = record(tmp_path / "r.jsonl", PROBLEM, LOAD, *TIMES)
-    assert is_stencil_record(path)
     facts = StencilFacts((64, 32), 2, 4, False, 4)
-    assert read_stencils(path) == [("c, single", facts, pytest.approx(2e-5))]
-    (one,) = compare_stencils([path], MACHINE)
+    (one,) = compare([path], MACHINE)
+    assert (one.measured.facts, one.measured.seconds) == (facts, pytest.approx(2e-5))
     assert one.predicted == stencil_seconds(facts, MACHINE).seconds
     assert one.error == pytest.approx(one.predicted / 2e-5 - 1)
     chip = dict(LOAD, facts={"engine": "cuda_p2p", "plan": dict(PLAN, sweep="bricks")})
-    ((_, found, _),) = read_stencils(record(tmp_path / "s.jsonl", PROBLEM, chip, *TIMES))
-    assert found == dataclasses.replace(facts, on_chip=True)
+    (found,) = read_record(record(tmp_path / "s.jsonl", PROBLEM, chip, *TIMES))
+    assert found.facts == dataclasses.replace(facts, on_chip=True)
 
 
 def test_grids_of_the_cpu_and_damaged_lines(tmp_path: Path) -> None:
     other = dict(LOAD, facts={"engine": "cpu_threads", "plan": PLAN})
-    assert not read_stencils(record(tmp_path / "r.jsonl", PROBLEM, other, *TIMES))
+    assert not read_record(record(tmp_path / "r.jsonl", PROBLEM, other, *TIMES))
     with pytest.raises(FileFormatError, match="line 2"):
-        read_stencils(record(tmp_path / "r.jsonl", {"kind": "problem"}))
-    with pytest.raises(FileFormatError, match="cannot be read"):
-        is_stencil_record(tmp_path / "none.jsonl")
+        read_record(record(tmp_path / "r.jsonl", {"kind": "problem"}))
 
 
 def test_constants_of_the_machine_files_follow_from_their_records() -> None:
@@ -131,6 +128,6 @@ def test_records_that_no_constant_comes_from_are_met_as_the_page_says() -> None:
     names = ("1x-double-2026-11-23", "2x-2026-11-23", "3d-2x-2026-11-22", "8x-2026-11-22")
     files = [ROOT / f"bench/results/stencil-baselines-{name}.jsonl" for name in names]
     # Constants come from grids of one GPU in single precision.
-    found = [one for one in compare_stencils(files) if one.facts.pes > 1 or "double" in one.case]
-    errors = sorted(abs(one.error) for one in found)
+    grids = [(one.measured.facts, abs(one.error)) for one in compare(files)]
+    errors = sorted(error for facts, error in grids if facts.pes > 1 or facts.value_bytes == 8)
     assert len(errors) == 13 and errors[6] < 0.11 and errors[-1] < 0.33

@@ -20,7 +20,7 @@ from cpufree.simulate.krylov import krylov
 from cpufree.simulate.programs import Workload, jacobi, one_message, vector_all_reduce
 from cpufree.simulate.run import run
 from cpufree.simulate.sweep import Coarse, Problem, answer, pes_of, sweep
-from cpufree.simulate.timeline import WIRE, longest_chain, perfetto
+from cpufree.simulate.timeline import perfetto
 from cpufree.simulate.way import Messages
 from cpufree.simulate.ways import WAYS, Triggered, way_of
 
@@ -237,14 +237,6 @@ def test_a_timeline_has_an_arrow_for_each_message() -> None:
     ends = {event["id"] for event in events if event["ph"] == "f"}
     assert starts == ends and len(starts) == 2 * np.count_nonzero(graph.bytes)
     assert all(event["dur"] > 0 for event in events if event["ph"] == "X")
-
-
-def test_the_longest_chain_adds_up_to_the_end() -> None:
-    program = one_message(PAPER, "hdn").program.graph
-    found = run(program, record=True)
-    chain = longest_chain(found, program)
-    assert sum(chain.values()) == pytest.approx(found.seconds, abs=1e-12)
-    assert chain[WIRE] == pytest.approx(0.7e-6) and chain["kernel"] == pytest.approx(3.4e-6)
 
 
 def test_goal_has_a_receive_for_each_send_and_no_edge_between_ranks() -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.machine.clusters import load_cluster
+from cpufree.model.records import summary
 from cpufree.simulate.graph import Graph
 from cpufree.simulate.halo import coarse_shares
 from cpufree.simulate.krylov import krylov
-from cpufree.simulate.measured import compare, read_cases, summaries, summary
-from cpufree.simulate.measured_stencils import compare_stencils, stencil_summaries
+from cpufree.simulate.measured import calibrated, compare, errors_of, read_cases
 from cpufree.simulate.plots import draw_paper, save_plot
 from cpufree.simulate.programs import jacobi, one_message, vector_all_reduce
 from cpufree.simulate.run import run
@@ -108,15 +108,15 @@ def test_a_projection_lies_within_its_interval() -> None:
 
 
 def test_records_are_compared_case_by_case(tmp_path: Path) -> None:
+    place = {"case": "m", "pes": 2, "precision": "double", "preconditioner": "none"}
+    plan = {"matrix_bytes": 6e4, "halo_values": 20, "halo": "packets", "imbalance": 1.0}
     lines = [
-        {"kind": "problem", "case": "m", "pes": 2, "rows": 1000, "nnz": 5000,
-         "layout": {"halo_values": 20}},
-        {"kind": "load", "case": "m", "pes": 2, "contender": "cpufree",
-         "facts": {"plan": {"matrix_bytes": 6e4}}},
-        {"kind": "load", "case": "m", "pes": 2, "contender": "nccl",
+        {"kind": "problem", **place, "rows": 1000, "nnz": 5000},
+        {"kind": "load", **place, "contender": "cpufree", "facts": {"plan": plan}},
+        {"kind": "load", **place, "contender": "nccl",
          "facts": {"spmv": "a", "spmv_seconds": {"a": 1e-5}}},
         *(
-            {"kind": "measurement", "variant": "full", "case": "m", "pes": 2, "contender": who,
+            {"kind": "measurement", "variant": "full", **place, "contender": who,
              "method": "cg", "seconds": seconds, "iterations": 10}
             for who, seconds in (("cpufree", 1e-4), ("cpufree", 3e-4), ("nccl", 5e-4))
         ),
@@ -128,8 +128,8 @@ def test_records_are_compared_case_by_case(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert cases[0].seconds == pytest.approx(2e-5)
     found = compare(load_cluster("h200"), cases)
-    assert found[0].error == pytest.approx(found[0].simulated / 2e-5 - 1)
-    assert [one.count for one in summaries(found)] == [1, 1, 1, 1]
+    assert found[0].error == pytest.approx(found[0].predicted / 2e-5 - 1)
+    assert [one.count for one in errors_of(found)] == [1, 1, 1, 1, 2]
 
 
 def test_records_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -144,30 +144,27 @@ def test_simulated_and_measured_times_stay_as_near_as_they_are() -> None:
     if not (ROOT / "bench/results").is_dir():
         pytest.skip("the records are in a clone only")
     found = compare(load_cluster("h200"), read_cases(ROOT / "bench/results"))
-    others = [one for one in found if not one.calibrated]
+    others = [one for one in found if not calibrated(one)]
     rest = summary("all", others)
     assert rest.count > 500 and rest.median < 0.14  # docs/simulate.md says 13.7 %
-    of_h100 = summary("H100", [one for one in others if one.case.gpu.startswith("NVIDIA H100")])
+    of_h100 = summary("H100", [one for one in others if one.measured.gpu.startswith("NVIDIA H100")])
     assert of_h100.count == 171 and of_h100.median < 0.12
 
 
 def test_jacobi_that_the_host_drives_is_simulated_beside_its_records(tmp_path: Path) -> None:
-    common = {"case": "64x32", "pes": 2, "precision": "single"}
+    common = {"case": "64x32", "pes": 2, "precision": "single", "boundary": "dirichlet"}
     lines = [{"kind": "problem", **common, "shape": [128, 32]}] + [
         {"kind": "measurement", **common, "contender": who, "variant": variant,
-         "seconds": 1e-3, "iterations": 50}
+         "method": "jacobi", "seconds": 1e-3, "iterations": 50}
         for who, variant in (("copy", "full"), ("copy", "no-comm"), ("p2p", "full"))
     ]  # fmt: skip
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     cluster = load_cluster("h200")
-    (one,) = compare_stencils(cluster, tmp_path, ("r.jsonl", "none.jsonl"))
-    assert (one.contender, one.pes, one.seconds) == ("copy", 2, 2e-5)
-    assert one.simulated == run(jacobi(cluster, "hdn", 2, 45, 4).graph).per_round
-    (found,) = stencil_summaries([one])
+    (one,) = compare(cluster, read_cases(tmp_path, ("r.jsonl", "none.jsonl")))
+    assert (one.measured.contender, one.measured.seconds) == ("copy", 2e-5)
+    assert one.predicted == run(jacobi(cluster, "hdn", 2, 45, 4).graph).per_round
+    found, _ = errors_of([one])
     assert found.name == "Jacobi, copy, 2 GPUs" and found.mean == pytest.approx(one.error)
-    (tmp_path / "r.jsonl").write_text('{"kind": "problem"}\n')
-    with pytest.raises(FileFormatError, match="no record of stencils"):
-        compare_stencils(cluster, tmp_path, ("r.jsonl",))
 
 
 @pytest.fixture(scope="module")

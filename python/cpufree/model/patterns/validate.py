@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cpufree.machine.communication import Communication
+from cpufree.machine.communication import Array, Communication
 from cpufree.model.patterns.predict import predict_pattern
 from cpufree.model.samples import HOST_DRIVEN, PatternSample, Samples
 
-Array = NDArray[np.float64]
 LEAST_R2 = 0.95
 """Of the logarithms, over all sizes and numbers of PEs."""
 LARGEST_ERROR = 0.25

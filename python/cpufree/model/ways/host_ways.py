@@ -6,7 +6,6 @@ and in a graph, are measured beside the copies that go the same way.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from cpufree.errors import CpufreeError, EngineError, InvalidInputError
 from cpufree.extension import load_core, load_gpu_core
 from cpufree.host import find_nccl
 from cpufree.model.samples import Kind
+from cpufree.model.ways.line_peers import LinePeers, why_no_pair
 
 if TYPE_CHECKING:
     from cpufree._core import HostWay
@@ -104,15 +104,9 @@ class HostProbe:
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
-            core = load_core()
+            return why_no_pair(self._gpus()) or self._try()
         except CpufreeError as error:
             return str(error)
-        found = self._gpus()
-        if not found:
-            return str(core.gpu_note()) or "there is no GPU"
-        if len(found) < 2:
-            return "two PEs need a GPU each, and there is one"
-        return str(core.peer_problem(found)) or self._try()
 
     @staticmethod
     def _gpus() -> list[int]:
@@ -195,38 +189,21 @@ class IpcProbe(HostProbe):
 
     def __init__(self, name: str, verb: HostVerb) -> None:
         super().__init__(name, verb)
-        self._process: subprocess.Popen[str] | None = None
+        self._peer = LinePeers(f"way {name}: the other process", LIMIT)
 
     def open(self) -> None:
         """Start the other process, and map its memory, unless that has been done."""
-        if self._way is not None:
-            return
-        program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer"]
-        arguments = [str(self._gpus()[1]), str(WINDOW_BYTES)]
-        try:
-            self._process = subprocess.Popen(
-                program + arguments, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-        except OSError as error:
-            raise EngineError(f"way {self.name}: the other process cannot start: {error}") from None
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().strip()  # "" where it has ended
-        kind, _, word = line.partition(" ")
-        if kind != "handle":
-            raise EngineError(f"way {self.name}: the other process: {word or 'is gone'}")
-        self._way = self._make(bytes.fromhex(word))
+        if self._way is None:
+            program = [sys.executable, "-m", "cpufree.model.ways.ipc_peer"]
+            arguments = [str(self._gpus()[1]), str(WINDOW_BYTES)]
+            self._peer.start(program + arguments, 1)
+            (found,) = self._peer.ask([{"handle": True}])
+            self._way = self._make(bytes.fromhex(found["handle"]))
 
     def close(self) -> None:
         """Unmap the memory, then have the other process end."""
         super().close()
-        process, self._process = self._process, None
-        if process is None:
-            return
-        try:
-            process.communicate(timeout=10.0)  # it ends when its input does
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        self._peer.close()
 
 
 SHARED_COPY = HostVerb("copy", "the copy engine, on a stream", _put(), PUT_MODES)

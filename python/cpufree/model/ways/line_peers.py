@@ -1,4 +1,4 @@
-"""Processes that answer each JSON line with one, and are ended where they do not."""
+"""The other ends of ways: processes that answer each JSON line with one, and GPUs of two PEs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cpufree.errors import EngineError
+from cpufree.extension import load_core
+
+
+def why_no_pair(found: Sequence[int]) -> str:
+    """Return why there are no GPUs for two PEs, "" where `found` has them."""
+    core = load_core()
+    if not found:
+        return str(core.gpu_note()) or "there is no GPU"
+    if len(found) < 2:
+        return "two PEs need a GPU each, and there is one"
+    return str(core.peer_problem(list(found[:2])))
 
 
 class LinePeers:
@@ -27,7 +38,9 @@ class LinePeers:
         """Whether they have been started."""
         return bool(self._processes)
 
-    def start(self, program: Sequence[str], count: int, env: Mapping[str, str]) -> None:
+    def start(
+        self, program: Sequence[str], count: int, env: Mapping[str, str] | None = None
+    ) -> None:
         """Start N processes of a program.
 
         Raises:
@@ -51,31 +64,53 @@ class LinePeers:
         Raises:
             EngineError: one says so, is gone, or takes longer than the limit; then all are ended.
         """
-        asked = list(zip(self._processes, lines, strict=False))
+        with contextlib.suppress(EngineError):  # told by what it answers, or that it does not
+            self.send(lines)
+        return self.answers(len(lines))
+
+    def send(self, lines: Sequence[dict[str, Any]]) -> None:
+        """Send a line to each of the first processes; EngineError where one is gone."""
+        gone = False
+        for process, line in zip(self._processes, lines, strict=False):
+            assert process.stdin is not None
+            try:
+                process.stdin.write(json.dumps(line) + "\n")
+                process.stdin.flush()
+            except OSError:
+                gone = True
+        if gone:
+            raise EngineError(f"{self.who} is gone")
+
+    def answers(self, count: int) -> list[dict[str, Any]]:
+        """Return what the first processes answer; errors as of `ask`."""
         late = threading.Event()
         clock = threading.Timer(self.limit, self._end_late, [late])
         clock.start()
         try:
-            for process, line in asked:
-                assert process.stdin is not None
-                with contextlib.suppress(OSError):  # told by what it answers, which is nothing
-                    process.stdin.write(json.dumps(line) + "\n")
-                    process.stdin.flush()
-            answers = [self._answer(process) for process, _ in asked]
+            found = [self._answer(process) for process in self._processes[:count]]
         finally:
             clock.cancel()
-        errors = [answer["error"] for answer in answers if "error" in answer]
+        errors = [answer["error"] for answer in found if "error" in answer]
         if errors:
             # What one says is more than that another one is gone.
             why = next((one for one in errors if one != "is gone"), "is gone")
             why = f"took longer than {self.limit:g} s" if late.is_set() else why
             raise EngineError(f"{self.who} {why}")
-        return answers
+        return found
+
+    @property
+    def first(self) -> subprocess.Popen[str]:
+        """The first process."""
+        return self._processes[0]
+
+    def kill(self) -> None:
+        """End all at once."""
+        for process in self._processes:
+            process.kill()
 
     def _end_late(self, late: threading.Event) -> None:
         late.set()
-        for process in self._processes:
-            process.kill()
+        self.kill()
 
     @staticmethod
     def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
 from cpufree.model.samples import Kind
+from cpufree.model.ways.line_peers import why_no_pair
 from cpufree.model.ways.peer_way import LIMIT, RANKS, WINDOW_BYTES, PeerWay
 
 PROBE = "_nvshmem_probe.fatbin"
@@ -72,12 +73,8 @@ class ShmemWay(PeerWay):
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
-            core = load_core()
-            found = self._gpus(core)
-            if not found:
-                return str(core.gpu_note()) or "there is no GPU"
-            if len(found) < RANKS:
-                return "two PEs need a GPU each, and there is one"
+            if why := why_no_pair(self._gpus(load_core())):
+                return why
             nvshmem.version(nvshmem.find())
             if self.verb.in_kernel and not self._kernels():
                 return (
@@ -86,7 +83,7 @@ class ShmemWay(PeerWay):
                 )
         except CpufreeError as error:
             return str(error)
-        return str(core.peer_problem(found)) or self._try()
+        return self._try()
 
     @staticmethod
     def _kernels() -> str:

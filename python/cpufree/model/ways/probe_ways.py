@@ -7,8 +7,6 @@ when its flag is seen.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import subprocess
 import sys
 import threading
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cpufree.errors import CpufreeError, EngineError, InvalidInputError, WaitTimeoutError
 from cpufree.extension import load_core, load_gpu_core
 from cpufree.model.samples import Kind
+from cpufree.model.ways.line_peers import LinePeers, why_no_pair
 from cpufree.model.ways.probe_verbs import GPU_VERBS, PINNED_VERBS, SHARED_VERBS, VERBS, Verb
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ class ProcessProbe(ProbeWay):
 
     def __init__(self, name: str, verb: Verb) -> None:
         super().__init__(name, verb)
-        self._process: subprocess.Popen[str] | None = None
+        self._peer = LinePeers(f"way {name}: the process at the other end", LIMIT)
         self._watch: threading.Thread | None = None
 
     def _crowd_extras(self) -> tuple[list[Extra], dict[str, str]]:
@@ -207,81 +206,38 @@ class ProcessProbe(ProbeWay):
     def open(self) -> None:
         """Start the process of the other PE, and share memory with it."""
         program = [sys.executable, "-m", "cpufree.model.ways.probe_peer", str(WINDOW_BYTES)]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        try:
-            self._process = subprocess.Popen(program, text=True, bufsize=1, **pipes)
-        except OSError as error:
-            raise EngineError(f"way {self.name}: the other process cannot start: {error}") from None
+        self._peer.start(program, 1)
         self._probe = load_core().Probe(2, 1, WINDOW_BYTES, 0)
         mine = self._probe.address()
-        theirs = tuple(self._ask({"address": mine})["address"])
-        self._probe.connect([mine, theirs])
+        (theirs,) = self._peer.ask([{"address": mine}])
+        self._probe.connect([mine, tuple(theirs["address"])])
         # Both have opened what the other one has made.
-        self._ask({"connected": True})
-        self._watch = threading.Thread(
-            target=self._leave_when_gone, args=[self._process, self._probe], daemon=True
-        )
+        self._peer.ask([{"connected": True}])
+        watched = self._peer.first, self._probe
+        self._watch = threading.Thread(target=_leave_when_gone, args=watched, daemon=True)
         self._watch.start()
-
-    def _ask(self, what: dict[str, Any]) -> dict[str, Any]:
-        """Send the other process a line, and return the one that it answers."""
-        self._send(what)
-        return self._answer()
-
-    def _send(self, what: dict[str, Any]) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(what) + "\n")
-            self._process.stdin.flush()
-        except OSError:
-            raise self._gone() from None
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process is not None and self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise self._gone()
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise EngineError(f"way {self.name}: the process of the other PE: {answer['error']}")
-        return answer
-
-    def _gone(self) -> EngineError:
-        return EngineError(f"way {self.name}: the process at the other end is gone")
-
-    @staticmethod
-    def _leave_when_gone(process: subprocess.Popen[str], probe: Probe) -> None:
-        process.wait()
-        probe.leave()
 
     def _run_once(self, order: tuple[Any, ...], probe: Probe) -> tuple[list[float], int]:
         # An order ends in both processes before the next one begins, as the probe needs.
-        self._send({"order": order})
+        self._peer.send([{"order": order}])
         try:
             seconds, disturbances = super()._run_once(order, probe)
         except EngineError:
-            if self._process is not None:
-                self._process.kill()
+            self._peer.kill()
             raise
-        return seconds, disturbances + int(self._answer()["disturbances"])
+        return seconds, disturbances + int(self._peer.answers(1)[0]["disturbances"])
 
     def close(self) -> None:
         """End the other process."""
         super().close()
-        process, self._process = self._process, None
-        if process is None:
-            return
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # of an order that was not read
-                    pipe.close()  # it ends when it reads no more orders
-        try:
-            process.wait(5.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self._peer.close()
         if self._watch is not None:
             self._watch.join()
+
+
+def _leave_when_gone(process: subprocess.Popen[str], probe: Probe) -> None:
+    process.wait()
+    probe.leave()
 
 
 class GpuProbe(ProbeWay):
@@ -295,15 +251,9 @@ class GpuProbe(ProbeWay):
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
-            core = load_core()
+            return why_no_pair(self._gpus()) or self._try()
         except CpufreeError as error:
             return str(error)
-        found = self._gpus()
-        if not found:
-            return str(core.gpu_note()) or "there is no GPU"
-        if len(found) < 2:
-            return "two PEs need a GPU each, and there is one"
-        return str(core.peer_problem(found[:2])) or self._try()
 
     def _try(self) -> str:
         """Return why the way does not work, whatever the machine says of itself.
@@ -360,16 +310,6 @@ class SharedProbe(GpuProbe):
     """A way between two PEs that share a GPU."""
 
     engine = "PEs that share a GPU"
-
-    def lacking(self) -> str:
-        """Return why this machine lacks the way, "" where it has it."""
-        try:
-            core = load_core()
-        except CpufreeError as error:
-            return str(error)
-        if not self._gpus():
-            return str(core.gpu_note()) or "there is no GPU"
-        return self._try()
 
     @staticmethod
     def _gpus() -> list[int]:
