@@ -5,6 +5,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/reference/cg.hpp"
+#include "cpufree/solvers/gpu/make_system.hpp"
 #include "cpufree/solvers/gpu/place.hpp"
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
@@ -220,6 +221,23 @@ TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
   check_alike_by_host_and_gpu(irregular(900, 6), spec_for(1));
   check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(1));
   check_alike_by_host_and_gpu(grid2d(2, 1), spec_for(1));
+}
+
+TEST(a_matrix_on_a_gpu_gets_the_levels_of_one_on_the_host) {
+  auto where = spec_for(1);
+  where.layout = 1;
+  for (const auto& a : {grid2d(70, 60), irregular(900, 6)}) {
+    const gpu::DeviceArray<std::int64_t> ptr(0, a.row_ptr);
+    const gpu::DeviceArray<std::int32_t> col(0, a.col);
+    const gpu::DeviceArray<double> val(0, a.val);
+    const GivenCsr<double> given{a.n(), ptr.data(), true, col.data(), val.data(), 0};
+    const auto made = make_cuda_system(given, where);
+    CHECK_EQ(made->plan().refused, std::string());
+    const auto b = wave(a.n());
+    CHECK(made->solve(b, {}, solve_spec(), {}).x == solve(a, where, solve_spec()).x);
+    CHECK(made->update(a.view()));
+    CHECK(made->solve(b, {}, solve_spec(), {}).x == solve(a, where, solve_spec()).x);
+  }
 }
 
 TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
