@@ -127,9 +127,13 @@ class MultigridGain:
         slow = unknowns == 1 and positive_part(sample(A)) > MOST_POSITIVE
         signs = "amg is slow where entries beside the diagonal have both signs"
         if not isinstance(A, CsrMatrix) or where.engine == "cuda_p2p":
-            most = math.inf if workload.maxiter is None else workload.maxiter * workload.solves
+            if slow:
+                return cls(why=signs)
+            if workload.maxiter is None:
+                return cls(cost, math.inf, workload)
+            most = workload.maxiter * workload.solves
             few = f"{counted(most, 'iteration')} at most, and amg pays from {_whole(cost)} on"
-            return cls(why=signs) if slow else cls(cost, most, workload, few)
+            return cls(cost, most, workload, few)
         expected = expected or by_parts(A, workload.rtol, workload.maxiter, workload.solves)
         told = f"{expected.told} with jacobi are expected ({expected.why})"
         if slow:
