@@ -9,6 +9,7 @@
 #include "cpufree/solvers/gpu/place.hpp"
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
+#include "host_ports.hpp"
 #include "matrices.hpp"
 #include "process_team.hpp"
 
@@ -125,6 +126,36 @@ TEST(cycles_are_the_same_whether_levels_have_packets_or_flags) {
     CHECK(largest_difference(found.back(), expected) < 1e-5);
     CHECK(found.back() == found.front());
   }
+}
+
+// All levels have packets. What a thread sends is lost once: a row of a level, or a sum.
+TEST(a_lost_packet_ends_the_solve_and_is_named_by_who_waited_for_it) {
+  const auto a = grid2d(25, 22);
+  auto how = solve_spec(0.0);
+  how.maxiter = 1;
+  const auto expected = solve(a, spec_for(1), how, 2).x;
+  constexpr std::int64_t kSteps = 3'000'000;  // those who wait look again for ever
+  int named = 0, unharmed = 0;
+  for (const int thread : {0, 37})
+    for (std::int64_t at = 1; at < 16; at += 7) {
+      host_engine::mishap = {{cpu_fibers::Fault::Kind::drop_signal, 0, thread, at}, kSteps};
+      std::vector<double> x;
+      try {
+        x = solve(a, spec_for(1), how).x;
+      } catch (const EngineError&) {
+      }
+      int waited = 0;
+      for (const WaitRecord& record : host_engine::mishap.records) {
+        if (record.state != BlockState::expired) continue;
+        ++waited;
+        CHECK(record.seen < record.want);
+        if (record.channel == Channel::local_arrival && record.from_block == thread / 32) ++named;
+      }
+      if (waited == 0) CHECK(x == expected), ++unharmed;
+    }
+  host_engine::mishap = {};
+  CHECK(named > 0);
+  CHECK(unharmed < 6);
 }
 
 TEST(lanes_share_rows_where_these_are_few) {
