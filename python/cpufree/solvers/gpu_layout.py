@@ -78,7 +78,14 @@ def lay_out_on_gpu(
     if layout.mean_distance > NEAR_DIAGONAL and context.options.reorder == "auto":
         return "another order of rows may pay"
     if asked == "auto":
-        layout = _chosen_layout(A, where, layout, laps)
+        sooner, reason = _multigrid_is_sooner(A, where, layout)
+        if sooner:
+            found, distance = layout.entries, layout.mean_distance
+            del layout  # there may not be memory for both
+            layout = _with_multigrid(A, where, reason, laps)
+            layout = replace(layout, entries=found, mean_distance=distance)
+        else:
+            layout = replace(layout, why=[*layout.why, reason])
     layout = replace(layout, warnings=[*symmetry_warnings(asymmetry), *layout.warnings])
     return MatrixSetup(layout, A.shape, A.dtype, Pattern(A.n, A.nnz, None))
 
@@ -92,22 +99,22 @@ def _laid_out(
     return layout_of(system, where, Sharing(None, None, [natural, *why], []), [], laps)
 
 
-def _chosen_layout(A: GpuCsr, where: Placement, with_jacobi: Layout, laps: Laps) -> Layout:
-    """Return the layout with Jacobi or with multigrid, whichever is expected to be sooner."""
+def _multigrid_is_sooner(A: GpuCsr, where: Placement, with_jacobi: Layout) -> tuple[bool, str]:
+    """Return whether that is expected, and why, from what has been laid out for Jacobi."""
     unknowns = unknowns_of_a_node(sample(A), A.n)
     gain = MultigridGain.of(A, where.tuning["workload"], where, unknowns)
     if not gain.possible:
-        return replace(with_jacobi, why=[*with_jacobi.why, f"jacobi: {gain.why}"])
-    sooner, reason = gain.by_trial(trial(with_jacobi.opened(), A.n, A.dtype, where))
-    if not sooner:
-        return replace(with_jacobi, why=[*with_jacobi.why, reason])
-    found = with_jacobi.entries, with_jacobi.mean_distance
-    del with_jacobi  # there may not be memory for both
+        return False, f"jacobi: {gain.why}"
+    return gain.by_trial(trial(with_jacobi.opened(), A.n, A.dtype, where))
+
+
+def _with_multigrid(A: GpuCsr, where: Placement, reason: str, laps: Laps) -> Layout:
+    """Return the layout with multigrid, or with Jacobi where the GPU has no room for levels."""
     jacobi = {**without_multigrid(where.tuning), "inspect": False}
     layout = _laid_out(A, where, {**jacobi, **AMG}, [reason], laps)
-    if layout.refused:
-        layout = _laid_out(A, where, jacobi, [f"jacobi: {layout.refused}"], laps)
-    return replace(layout, entries=found[0], mean_distance=found[1])
+    if not layout.refused:
+        return layout
+    return _laid_out(A, where, jacobi, [f"jacobi: {layout.refused}"], laps)
 
 
 def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:
