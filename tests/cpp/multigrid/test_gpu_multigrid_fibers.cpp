@@ -1,65 +1,11 @@
 // Multigrid by the engine for GPUs, here on fibers of the host (host_gpu): its layouts and
 // protocols.
-#include <cmath>
-
-#include "cpufree/base/index.hpp"
-#include "cpufree/gpu/memory.hpp"
-#include "cpufree/reference/cg.hpp"
-#include "cpufree/solvers/gpu/make_system.hpp"
-#include "cpufree/solvers/gpu/place.hpp"
-#include "cpufree/solvers/host/system.hpp"
-#include "harness.hpp"
-#include "host_ports.hpp"
-#include "matrices.hpp"
+#include "gpu_multigrid.hpp"
 #include "process_team.hpp"
 
-using namespace cpufree;
-using namespace testing_matrices;
+using namespace testing_multigrid;
 
 namespace {
-
-SystemSpec spec_for(int pes, int blocks = 2, int threads = 32) {
-  SystemSpec spec;
-  spec.engine = Engine::cuda_p2p;
-  spec.pes = pes;
-  spec.blocks = blocks;
-  spec.threads = threads;
-  spec.factors.kind = Preconditioner::amg;
-  return spec;
-}
-
-SolveSpec solve_spec(double rtol = 1e-8) {
-  SolveSpec spec;
-  spec.method = Method::cg;
-  spec.preconditioner = Preconditioner::amg;
-  spec.rtol = rtol;
-  spec.maxiter = 60;
-  return spec;
-}
-
-template <class T>
-double residual(const Matrix<T>& a, const std::vector<T>& b, const std::vector<T>& x) {
-  const std::vector<double> bb(b.begin(), b.end());
-  const auto ax = reference::multiply(a.view(), {x.begin(), x.end()});
-  const auto d = reference::axpy(bb, -1.0, ax);
-  return std::sqrt(reference::dot(d, d) / reference::dot(bb, bb));
-}
-
-std::vector<std::int32_t> slabs(std::int32_t rows, int pes) {
-  std::vector<std::int32_t> owner(at(rows));
-  for (std::int32_t i = 0; i < rows; ++i)
-    owner[at(i)] = static_cast<std::int32_t>(std::int64_t{i} * pes / rows);
-  return owner;
-}
-
-template <class T>
-Solution<T> solve(const Matrix<T>& a, const SystemSpec& where, const SolveSpec& how,
-                  std::size_t levels = 0) {
-  const auto system = make_system<T>(a.view(), slabs(a.n(), where.pes), {}, where);
-  if (levels > 0) CHECK_EQ(system->plan().levels.size(), levels);
-  for (const LevelReport& level : system->plan().levels) CHECK(level.bytes > 0.0);
-  return system->solve(wave<T>(a.n()), {}, how, {});
-}
 
 // The same on CPU threads.
 template <class T>
@@ -126,36 +72,6 @@ TEST(cycles_are_the_same_whether_levels_have_packets_or_flags) {
     CHECK(largest_difference(found.back(), expected) < 1e-5);
     CHECK(found.back() == found.front());
   }
-}
-
-// All levels have packets. What a thread sends is lost once: a row of a level, or a sum.
-TEST(a_lost_packet_ends_the_solve_and_is_named_by_who_waited_for_it) {
-  const auto a = grid2d(25, 22);
-  auto how = solve_spec(0.0);
-  how.maxiter = 1;
-  const auto expected = solve(a, spec_for(1), how, 2).x;
-  constexpr std::int64_t kSteps = 3'000'000;  // those who wait look again for ever
-  int named = 0, unharmed = 0;
-  for (const int thread : {0, 37})
-    for (std::int64_t at = 1; at < 16; at += 7) {
-      host_engine::mishap = {{cpu_fibers::Fault::Kind::drop_signal, 0, thread, at}, kSteps};
-      std::vector<double> x;
-      try {
-        x = solve(a, spec_for(1), how).x;
-      } catch (const EngineError&) {
-      }
-      int waited = 0;
-      for (const WaitRecord& record : host_engine::mishap.records) {
-        if (record.state != BlockState::expired) continue;
-        ++waited;
-        CHECK(record.seen < record.want);
-        if (record.channel == Channel::local_arrival && record.from_block == thread / 32) ++named;
-      }
-      if (waited == 0) CHECK(x == expected), ++unharmed;
-    }
-  host_engine::mishap = {};
-  CHECK(named > 0);
-  CHECK(unharmed < 6);
 }
 
 TEST(lanes_share_rows_where_these_are_few) {
@@ -252,23 +168,6 @@ TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
   check_alike_by_host_and_gpu(irregular(900, 6), spec_for(1));
   check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(1));
   check_alike_by_host_and_gpu(grid2d(2, 1), spec_for(1));
-}
-
-TEST(a_matrix_on_a_gpu_gets_the_levels_of_one_on_the_host) {
-  auto where = spec_for(1);
-  where.layout = 1;
-  for (const auto& a : {grid2d(70, 60), irregular(900, 6)}) {
-    const gpu::DeviceArray<std::int64_t> ptr(0, a.row_ptr);
-    const gpu::DeviceArray<std::int32_t> col(0, a.col);
-    const gpu::DeviceArray<double> val(0, a.val);
-    const GivenCsr<double> given{a.n(), ptr.data(), true, col.data(), val.data(), 0};
-    const auto made = make_cuda_system(given, where);
-    CHECK_EQ(made->plan().refused, std::string());
-    const auto b = wave(a.n());
-    CHECK(made->solve(b, {}, solve_spec(), {}).x == solve(a, where, solve_spec()).x);
-    CHECK(made->update(a.view()));
-    CHECK(made->solve(b, {}, solve_spec(), {}).x == solve(a, where, solve_spec()).x);
-  }
 }
 
 TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
