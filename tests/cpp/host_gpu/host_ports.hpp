@@ -49,13 +49,12 @@ const void* kernel_of(F) {
   static const Kernel one{sizeof(Args), [](const gpu_p2p::Shared& shared, const void* args,
                                            int blocks, int threads, std::size_t fast_bytes) {
                             const bool faulty = mishap.fault.kind != cpu_fibers::Fault::Kind::none;
-                            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps,
-                                             seed++,
-                                             [&](P& port, int pe) {
-                                               if (pe == shared.pe)
-                                                 F{}(port, *static_cast<const Args*>(args));
-                                             },
-                                             faulty ? &mishap : nullptr);
+                            warp_rig::run<P>(
+                                shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                                [&](P& port, int pe) {
+                                  if (pe == shared.pe) F{}(port, *static_cast<const Args*>(args));
+                                },
+                                faulty ? &mishap : nullptr);
                           }};
   return &one;
 }
