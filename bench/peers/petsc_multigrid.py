@@ -67,6 +67,7 @@ def solve(
         "reason": "converged" if ksp.getConvergedReason() > 0 else "not converged",
         "setup_seconds": ready - begin,
         "seconds": end - begin,
+        "version": "PETSc " + ".".join(map(str, PETSc.Sys.getVersion())),
     }
     for one in (ksp, x, given, matrix):
         one.destroy()

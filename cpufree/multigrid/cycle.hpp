@@ -159,7 +159,7 @@ class OnLevel {
     for (int k = 0; k < 2; ++k) {
       float* const place = to - (k == 0 ? interior_shift : boundary_shift);
       by.matrix.template multiply<LevelSlices>(
-          port, k == 0 ? by.interior : by.boundary, Operand<float>{from},
+          port, k == 0 ? by.interior : by.boundary, LevelOperand<P>{port, from},
           [&](std::int32_t i, int, float value) { place[i] = value; });
     }
   }

@@ -2,10 +2,30 @@
 // exchanged at once.
 #pragma once
 
+#include "cpufree/device/warp_port.hpp"
 #include "cpufree/multigrid/cycle_args.hpp"
 #include "cpufree/solvers/context.hpp"
 
 namespace cpufree {
+
+// The operand of a level's product. A warp loads columns and values of a chunk, then what the
+// columns lead to, and then multiplies: left to itself, the compiler for GPUs puts the first of the
+// multiplications before the last of these loads, and a chunk waits for memory four times, not two.
+template <Port P>
+struct LevelOperand {
+  static constexpr bool in_pieces = false;
+  P& port;
+  const float* values;
+
+  CPUFREE_KERNEL_FN float operator()(std::int32_t column) const { return values[column]; }
+  template <int N>
+  CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], float (&out)[N]) const {
+    if constexpr (WarpPort<P>) port.warp_sync();
+    CPUFREE_UNROLL
+    for (int k = 0; k < N; ++k) out[k] = values[columns[k]];
+    if constexpr (WarpPort<P>) port.warp_sync();
+  }
+};
 
 // M: the level's matrices.
 template <Port P, class M>
@@ -64,7 +84,7 @@ class LevelContext : public Context<P, M, LevelSlices> {
   // For all my rows i, once what they read has come: f(part, boundary)(i, read(row), (A v)(row)).
   template <class G, class F>
   CPUFREE_KERNEL_FN bool products(const Vector& v, G&& read, F&& f) {
-    const Operand<T> x{v.data};
+    const LevelOperand<P> x{this->port_, v.data};
     const auto of_part = [&](const Part& part, auto boundary) {
       const auto use = f(part, boundary);
       const auto at = [read, shift = part.shift](std::int32_t i) {

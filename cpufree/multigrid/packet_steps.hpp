@@ -49,49 +49,28 @@ struct PacketsOperand {
     file_wait(port, wait, site(column), from.want, epoch_of(packet, from.want));
     return packet.value;
   }
-  // By all threads of a warp. All entries are looked at together, those that have not come again:
-  // what polls all of a level's entries fills the L2 cache's ports (128^3 on one H200 took 1.4 ms
-  // an iteration instead of 0.9, where a level of 1.5 million entries did).
+  // By all threads of a warp, which look at all entries together.
   template <int N>
   CPUFREE_KERNEL_FN void fetch(const std::int32_t (&columns)[N], float (&out)[N]) const {
-    SmallPacket got[N] = {};
-    const auto at = [&](int k) { return from.entries + columns[k]; };
-    const auto where = [&](int k) { return site(columns[k]); };
-    const auto look = [&](bool first) {
-      CPUFREE_UNROLL
-      for (int k = 0; k < N; ++k)
-        if (first || !arrived(got[k], from.want)) got[k] = port.get_packet(at(k));
-      return port.warp_all(all_here(got));
-    };
-    auto wait = port.start_wait();
-    const auto go_on = [&] { return port.warp_all(port.keep_waiting(wait)); };
-    bool here = false;
-    if constexpr (TracingPort<P>) {
-      const auto lacks = [&](int k) { return !arrived(got[k], from.want); };
-      here = look_until(traced_look<N>(port, look, at, where, from.want, lacks), go_on);
-    } else {
-      here = look_until(look, go_on);
-    }
-    if (!here) {
+    SmallPacket got[N];
+    if (!wait_some_together(
+            port, [&](int k) { return from.entries + columns[k]; }, [](int) { return true; },
+            from.want, [&](int k) { return site(one_of(columns, k)); }, got))
       gone = true;
-      CPUFREE_ONE_COPY
-      for (int k = 0; k < N; ++k)
-        if (!arrived(got[k], from.want)) {
-          file_wait(port, wait, where(k), from.want, epoch_of(got[k], from.want));
-          break;
-        }
-    }
     CPUFREE_UNROLL
     for (int k = 0; k < N; ++k) out[k] = got[k].value;
   }
 
  private:
+  // columns[k] without an index that is not known: that would have the array in local memory, and
+  // loads of columns wait for stores there, one after the other.
   template <int N>
-  CPUFREE_KERNEL_FN bool all_here(const SmallPacket (&got)[N]) const {
-    bool here = true;
+  CPUFREE_KERNEL_FN static std::int32_t one_of(const std::int32_t (&columns)[N], int k) {
+    std::int32_t found = columns[0];
     CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) here = here && arrived(got[k], from.want);
-    return here;
+    for (int j = 1; j < N; ++j)
+      if (j == k) found = columns[j];
+    return found;
   }
   // The block whose row it is.
   CPUFREE_KERNEL_FN WaitSite site(std::int32_t row) const {

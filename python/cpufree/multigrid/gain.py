@@ -2,9 +2,9 @@
 
 Costs are in iterations with Jacobi, from the machine's numbers (`amg.`). What multigrid needs
 depends on the kind of system, which the signs of the entries and the nodes tell. What Jacobi needs
-is asked in two steps: parts of the matrix let expect it (engines/expected.py), and where that
-leaves multigrid possible, some iterations on the whole system do. No clock is read: the same input
-has the same answer.
+is asked in two steps: on CPUs parts of the matrix let expect it (engines/expected.py), and where
+that leaves multigrid possible, some iterations on the whole system do, as they do on GPUs, where
+they take less than parts do on the host. No clock is read: the same input has the same answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import numpy.typing as npt
 from cpufree.engines.expected import Expected, Workload, by_parts
 from cpufree.engines.placement import Placement
 from cpufree.machine import Machine, of_gpu
+from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.samples import RowSample, sample
 from cpufree.text import counted, number
 
 Doubles = npt.NDArray[np.float64]
@@ -34,8 +36,9 @@ of 13 of the 14 systems of the suites amg12-small and paper18-small on which mul
 MOST_POSITIVE = 0.05
 """Of the sum of the sizes of entries beside the diagonal: with more, and without nodes, multigrid
 took 40 to 615 iterations on eight systems, with less, 5 to 32 on 15."""
-SAMPLED, CHUNKS = 4096, 16
-"""Rows whose entries are looked at, and in how many places they lie."""
+CERTAIN = 3.5
+"""So many times what multigrid takes need not be tried: parts let expect up to 3.4 times the
+iterations that it took, of 22 systems of amg12-small and paper18-small."""
 SMALLEST = 1e-16
 """Tolerance that is expected to be reached at most."""
 USUAL_DIGITS = 8
@@ -54,14 +57,18 @@ class Cost:
     """To a residual of 1e-8."""
 
     @classmethod
-    def on(cls, engine: str, nonzeros: int, unknowns: int, gpu: str = "") -> Cost:
-        """Return the cost of a system on an engine; `gpu`: the name of its GPUs."""
-        known = of_gpu(gpu)
+    def on(cls, where: Placement, nonzeros: int, unknowns: int) -> Cost:
+        """Return the cost of a system on its PEs."""
+        known = of_gpu(where.gpu_name)
         iterations = known.at("amg.iterations", "1", unknowns)
-        if engine == "cuda_p2p":
-            one = _seconds(known, "iteration", nonzeros)
-            setup, cycle = (_seconds(known, what, nonzeros) / one for what in ("setup", "cycle"))
-            return cls(setup, cycle, iterations)
+        if where.engine == "cuda_p2p":
+            one = _seconds(known, "iteration", nonzeros / where.pes)
+            cycle = _seconds(known, "cycle", nonzeros / where.pes)
+            if where.pes == 1:
+                return cls(_seconds(known, "setup", nonzeros) / one, cycle / one, iterations)
+            more = known.number("amg.gpu_several_cycle", "s")
+            setup = _seconds(known, "several_setup", nonzeros)
+            return cls(setup / one, (cycle + more) / one, iterations)
         small = 1.0 + known.number("amg.cpu_small", "1") / max(1, nonzeros)
         setup = known.at("amg.cpu_setup", "1", unknowns) * small
         return cls(setup, known.at("amg.cpu_cycle", "1", unknowns), iterations)
@@ -73,7 +80,7 @@ class Cost:
         return self.setup + self.cycle * cycles
 
 
-def _seconds(known: Machine, what: str, nonzeros: int) -> float:
+def _seconds(known: Machine, what: str, nonzeros: float) -> float:
     """Return seconds on a GPU, of which each nonzero takes some."""
     each = known.number(f"amg.gpu_{what}_nonzero", "s")
     return known.number(f"amg.gpu_{what}", "s") + each * nonzeros
@@ -97,38 +104,52 @@ class MultigridGain:
     @classmethod
     def of(
         cls,
-        A: CsrMatrix,
+        A: CsrMatrix | GpuCsr,
         workload: Workload,
         where: Placement,
         unknowns: int = 1,
         expected: Expected | None = None,
     ) -> MultigridGain:
-        """Return what parts of A let expect.
+        """Return what is known before the first iteration.
 
         `unknowns`: of a node, as far as it is known. `expected`: by parts, where it is known.
         """
-        engine, gpu = where.engine, where.gpu_name
-        if engine not in ENGINES:
-            return cls(why=f"what multigrid gains is not known on {engine}")
+        if where.engine not in ENGINES:
+            return cls(why=f"what multigrid gains is not known on {where.engine}")
         if A.shape[0] < LEAST_ROWS:
             return cls(why=f"multigrid does not pay below {number(LEAST_ROWS)} rows")
-        if engine == "cuda_p2p" and (unknowns > 1 or where.pes > 1):
-            what = "several unknowns a node" if unknowns > 1 else "several GPUs"
-            return cls(why=f"the host makes the levels for {what}, which takes long")
+        if where.engine == "cuda_p2p" and unknowns > 1:
+            return cls(
+                why="the host makes the levels for several unknowns a node, which takes long"
+            )
+        cost = Cost.on(where, A.nnz, unknowns).of(workload)
+        slow = unknowns == 1 and positive_part(sample(A)) > MOST_POSITIVE
+        signs = "amg is slow where entries beside the diagonal have both signs"
+        if not isinstance(A, CsrMatrix) or where.engine == "cuda_p2p":
+            if slow:
+                return cls(why=signs)
+            if workload.maxiter is None:
+                return cls(cost, math.inf, workload)
+            most = workload.maxiter * workload.solves
+            few = f"{counted(most, 'iteration')} at most, and amg pays from {_whole(cost)} on"
+            return cls(cost, most, workload, few)
         expected = expected or by_parts(A, workload.rtol, workload.maxiter, workload.solves)
         told = f"{expected.told} with jacobi are expected ({expected.why})"
-        if unknowns == 1 and positive_part(A) > MOST_POSITIVE:
-            nodes = engine != "cuda_p2p" and (A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0)
-            worth = nodes and expected.total > Cost.on(engine, A.nnz, 3, gpu).of(workload)
-            slow = "amg is slow where entries beside the diagonal have both signs"
-            return cls(why=f"{told}, and {slow}", worth_looking_for_nodes=worth, by=expected)
-        cost = Cost.on(engine, A.nnz, unknowns, gpu).of(workload)
+        if slow:
+            nodes = A.shape[0] % 2 == 0 or A.shape[0] % 3 == 0
+            worth = nodes and expected.total > Cost.on(where, A.nnz, 3).of(workload)
+            return cls(why=f"{told}, and {signs}", worth_looking_for_nodes=worth, by=expected)
         return cls(cost, expected.total, workload, f"{told}, and amg pays from {_whole(cost)} on")
 
     @property
     def possible(self) -> bool:
         """Whether some iterations should tell."""
         return self.expected > self.cost
+
+    @property
+    def certain(self) -> bool:
+        """Whether multigrid is expected to be sooner whatever some iterations would tell."""
+        return math.isfinite(self.expected) and self.expected > CERTAIN * self.cost
 
     def by_trial(self, history: Doubles) -> tuple[bool, str]:
         """Return whether multigrid is expected to be sooner for all solves, and why.
@@ -148,20 +169,17 @@ class MultigridGain:
         )
 
 
-def positive_part(A: CsrMatrix) -> float:
+def positive_part(rows: list[RowSample]) -> float:
     """Return the part of the entries beside the diagonal that is positive, by size over diagonals.
 
-    Of rows in some places: the same ones for matrices of one size.
+    `rows`: some of the matrix.
     """
-    n = A.shape[0]
-    each = min(n, SAMPLED) // CHUNKS or 1
     positive = total = 0.0
-    for first in np.linspace(0, max(0, n - each), CHUNKS).astype(np.int64):
-        starts = A.indptr[first : min(n, first + each) + 1]
-        own = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-        values = A.data[starts[0] : starts[-1]].astype(np.float64)
-        beside = A.indices[starts[0] : starts[-1]] != first + own
-        diagonal = np.zeros(starts.size - 1)
+    for some in rows:
+        values = some.data.astype(np.float64)
+        beside = some.indices != some.numbers
+        diagonal = np.zeros(some.indptr.size - 1)
+        own = some.numbers - some.first
         diagonal[own[~beside]] = np.abs(values[~beside])
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.nan_to_num(values[beside] / diagonal[own[beside]], posinf=0.0, neginf=0.0)

@@ -21,10 +21,12 @@ from cpufree.laps import Laps
 from cpufree.matrix.entries import SYMMETRY_TOLERANCE
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.samples import sample, unknowns_of_a_node
+from cpufree.multigrid.gain import MultigridGain
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.factors import made_by_host, without_multigrid
 from cpufree.solvers.forecast import with_first_solve
-from cpufree.solvers.layout import MatrixSetup, Sharing, layout_of
+from cpufree.solvers.layout import AMG, Layout, MatrixSetup, Sharing, layout_of, trial
 from cpufree.solvers.preparation import symmetry_warnings
 from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
@@ -63,10 +65,11 @@ def lay_out_on_gpu(
         return where
     laps.lap("place")
     where = with_first_solve(where, context.options.pc, context.options.call)
+    asked = where.tuning.get("pc")
+    if asked == "amg" and unknowns_of_a_node(sample(A), A.n) > 1:
+        return "the host makes the levels for several unknowns a node"
     tuning = {**without_multigrid(where.tuning), "inspect": context.options.check}
-    system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
-    sharing = Sharing(None, None, ["natural order: rows stay as they lie on the GPU"], [])
-    layout = layout_of(system, where, sharing, [], laps)
+    layout = _laid_out(A, where, tuning, [], laps)
     if layout.refused:
         return layout.refused
     asymmetry = 0.0 if layout.entries is None else layout.entries.asymmetry
@@ -74,8 +77,44 @@ def lay_out_on_gpu(
         return "it may not be symmetric"
     if layout.mean_distance > NEAR_DIAGONAL and context.options.reorder == "auto":
         return "another order of rows may pay"
+    if asked == "auto":
+        sooner, reason = _multigrid_is_sooner(A, where, layout)
+        if sooner:
+            found, distance = layout.entries, layout.mean_distance
+            del layout  # there may not be memory for both
+            layout = _with_multigrid(A, where, reason, laps)
+            layout = replace(layout, entries=found, mean_distance=distance)
+        else:
+            layout = replace(layout, why=[*layout.why, reason])
     layout = replace(layout, warnings=[*symmetry_warnings(asymmetry), *layout.warnings])
     return MatrixSetup(layout, A.shape, A.dtype, Pattern(A.n, A.nnz, None))
+
+
+def _laid_out(
+    A: GpuCsr, where: Placement, tuning: dict[str, Any], why: list[str], laps: Laps
+) -> Layout:
+    """Lay a matrix out on its GPU; `why`: what led to this preconditioner."""
+    system = load_for("cuda_p2p").System(*A.addresses(), where.blocks, where.own_devices, tuning)
+    natural = "natural order: rows stay as they lie on the GPU"
+    return layout_of(system, where, Sharing(None, None, [natural, *why], []), [], laps)
+
+
+def _multigrid_is_sooner(A: GpuCsr, where: Placement, with_jacobi: Layout) -> tuple[bool, str]:
+    """Return whether that is expected, and why, from what has been laid out for Jacobi."""
+    unknowns = unknowns_of_a_node(sample(A), A.n)
+    gain = MultigridGain.of(A, where.tuning["workload"], where, unknowns)
+    if not gain.possible:
+        return False, f"jacobi: {gain.why}"
+    return gain.by_trial(trial(with_jacobi.opened(), A.n, A.dtype, where))
+
+
+def _with_multigrid(A: GpuCsr, where: Placement, reason: str, laps: Laps) -> Layout:
+    """Return the layout with multigrid, or with Jacobi where the GPU has no room for levels."""
+    jacobi = {**without_multigrid(where.tuning), "inspect": False}
+    layout = _laid_out(A, where, {**jacobi, **AMG}, [reason], laps)
+    if not layout.refused:
+        return layout
+    return _laid_out(A, where, jacobi, [f"jacobi: {layout.refused}"], laps)
 
 
 def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:
@@ -87,7 +126,8 @@ def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placem
         return "its rows are to be in another order"
     if A.dtype != dtype:
         return f"it is to be solved in {dtype}"
-    if asked.tuning.get("pc") == "amg" or made_by_host(asked.tuning):
+    pc, modes = asked.tuning.get("pc"), asked.tuning.get("modes")
+    if made_by_host(asked.tuning) or (pc == "amg" and modes is not None and not modes.nothing):
         return "the preconditioner is set up by the host"
     if context.named == "cpu_threads":
         return "it is to be solved on the CPU"

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 # Largest over mean nonzeros per PE from which the user is warned.
 UNBALANCED = 1.25
+AMG = {"pc": "amg", "first_method": "cg", "first_pc": "amg"}
+"""What the core is to set up, and to expect, where multigrid has been chosen."""
 
 
 @dataclass(frozen=True)
@@ -180,18 +182,22 @@ def _chosen_system(
 ) -> tuple[System, Sharing]:
     """Set a matrix up with Jacobi or multigrid, whichever is expected to be sooner."""
     asked = placement.tuning
+    known = None if inspect else gain_of(asked, A, placement)
+    if known is not None and known[0].certain:
+        told = replace(sharing, why=[*sharing.why, f"amg: {known[0].why}"])
+        return _system(A, placement, told, {**asked, **AMG}, modes=known[1])
     system, shared = _system(A, placement, sharing, without_multigrid(asked), inspect)
     if inspect and not _solvable(system, A):
         return system, shared
-    gain, modes = gain_of(asked, A, placement)
+    gain, modes = known or gain_of(asked, A, placement)
     if not gain.possible:
         return system, replace(shared, why=[*shared.why, f"jacobi: {gain.why}"])
-    sooner, reason = gain.by_trial(_trial(system, A, placement.team))
+    sooner, reason = gain.by_trial(trial(system, A.shape[0], A.dtype, placement))
     if not sooner:
         return system, replace(shared, why=[*shared.why, reason])
     del system  # there may not be memory for both
     told = replace(sharing, why=[*sharing.why, reason])
-    return _system(A, placement, told, {**asked, "pc": "amg"}, inspect, modes)
+    return _system(A, placement, told, {**asked, **AMG}, inspect, modes)
 
 
 def _solvable(system: System, A: CsrMatrix) -> bool:
@@ -200,13 +206,19 @@ def _solvable(system: System, A: CsrMatrix) -> bool:
     return not plan.get("refused") and EntryStatistics(**plan["entries"]).solvable(A.dtype.name)
 
 
-def _trial(system: System, A: CsrMatrix, team: Team | None) -> npt.NDArray[np.float64]:
-    """Return the residuals of the first iterations with Jacobi, for a right-hand side of noise."""
-    b = np.random.default_rng(0).standard_normal(A.shape[0]).astype(A.dtype)
+def trial(
+    system: System, rows: int, dtype: np.dtype[Any], placement: Placement
+) -> npt.NDArray[np.float64]:
+    """Return the residuals of the first iterations with Jacobi, for a right-hand side of noise.
+
+    By the kernel of the solve that is expected first, which is there then.
+    """
+    b = np.random.default_rng(0).standard_normal(rows).astype(dtype)
     options = {
-        **{"method": "prcg", "pc": "jacobi", "rtol": 0.0, "atol": 0.0, "maxiter": TRIAL},
+        "method": placement.tuning.get("first_method", "prcg"),
+        **{"pc": "jacobi", "rtol": 0.0, "atol": 0.0, "maxiter": TRIAL},
         **{"time_limit": 0.0, "wait_limit": 60.0, "replace_every": 0, "chebyshev_degree": 1},
-        **({} if team is None else {"gather": False}),
+        **({} if placement.team is None else {"gather": False}),
     }
     history: npt.NDArray[np.float64] = system.solve(b, None, None, options, None)["history"]
     return history

@@ -38,17 +38,23 @@ class Crossing : public Base {
   }
 };
 
+// What goes wrong on purpose in kernels that are launched from now on, and what threads of the last
+// one had filed when it ended. For tests of one GPU.
+inline warp_rig::Mishap mishap;
+
 // The address of body(port, args) as a kernel.
 template <class P, class Args, class F>
 const void* kernel_of(F) {
   static std::atomic<unsigned> seed{1};
   static const Kernel one{sizeof(Args), [](const gpu_p2p::Shared& shared, const void* args,
                                            int blocks, int threads, std::size_t fast_bytes) {
-                            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps,
-                                             seed++, [&](P& port, int pe) {
-                                               if (pe == shared.pe)
-                                                 F{}(port, *static_cast<const Args*>(args));
-                                             });
+                            const bool faulty = mishap.fault.kind != cpu_fibers::Fault::Kind::none;
+                            warp_rig::run<P>(
+                                shared.pes, blocks, threads, fast_bytes, shared.heaps, seed++,
+                                [&](P& port, int pe) {
+                                  if (pe == shared.pe) F{}(port, *static_cast<const Args*>(args));
+                                },
+                                faulty ? &mishap : nullptr);
                           }};
   return &one;
 }

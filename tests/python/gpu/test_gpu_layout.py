@@ -123,6 +123,24 @@ def test_matrix_on_a_gpu_is_solved_there(library: str, monkeypatch: pytest.Monke
     assert true_residual(A, result.x, b) <= 1.001e-9
 
 
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_matrix_on_a_gpu_gets_multigrid_there(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    A = cpufree.generate.poisson2d(700, 690)
+    matrix, b = on_gpu(A, library), rhs(A)
+    if library == "cupy":
+        monkeypatch.setattr(type(matrix), "get", lambda self: pytest.fail("copied to the host"))
+    with Solver(A, engine="cuda_p2p", pes=1, pc="amg", reorder="natural") as solver:
+        expected = solver.solve(b, rtol=1e-9)
+    with Solver(matrix, engine="cuda_p2p", pc="amg") as solver:
+        result = solver.solve(b, rtol=1e-9)
+    assert np.array_equal(result.x, expected.x)
+    with Solver(matrix, engine="cuda_p2p", solves=100) as solver:
+        chosen = solver.solve(b, rtol=1e-9)
+    assert chosen.pc == "amg" and np.array_equal(chosen.x, expected.x)
+
+
 def test_matrix_on_a_gpu_that_is_not_symmetric_is_refused_with_the_entry() -> None:
     A = cpufree.generate.poisson3d(90, 89, 88)
     A[3, 4] = 7.0

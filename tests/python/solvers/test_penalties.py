@@ -35,10 +35,10 @@ def test_hidden_rows_are_told_by_every_method(method: str, penalty: float) -> No
     for load in (0.0, 1e-3):
         A, b = _with_penalties(12, penalty, load)
         exact = scipy.sparse.linalg.spsolve(A.tocsc(), b)
-        for pc in ("none", "jacobi", "chebyshev", "fsai"):
+        for pc in ("none", "jacobi", "chebyshev", "fsai", *(["amg"] if method == "cg" else [])):
             for pes in (1, 3):
                 result = cpufree.solve(A, b, rtol=1e-5, method=method, pc=pc, pes=pes)
-                wrong = np.linalg.norm(result.x - exact) > 0.3 * np.linalg.norm(exact)
+                wrong = np.linalg.norm(result.x - exact) > 0.1 * np.linalg.norm(exact)
                 assert not result.converged or not wrong or _told(result), (pc, pes, load)
                 told += _told(result)
     assert told > 0

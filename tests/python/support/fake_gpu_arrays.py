@@ -109,6 +109,12 @@ class TorchTensor(FakeArray):
     def detach(self) -> TorchTensor:
         return self
 
+    def cpu(self) -> TorchTensor:
+        return self
+
+    def numpy(self) -> Any:
+        return self.values
+
     def int(self) -> TorchTensor:
         return TorchTensor(self.values.astype(np.int32), self.number)
 
