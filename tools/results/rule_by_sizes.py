@@ -4,8 +4,8 @@
 
 Choices are made once more with the constants as they are now. Where the CPU was chosen, its time is
 that of the choice: a CPU that is asked for brings rows into another order first. The rule by sizes
-takes the CPU below one number of nonzeros, twice as many GPUs above another on each, multigrid above a
-third: by the sizes that lose least to auto on all records of a kind, found with hindsight.
+takes the CPU below one number of nonzeros, twice as many GPUs above another on each, multigrid
+above a third: by the sizes that lose least to auto on all records of a kind, found with hindsight.
 """
 
 from __future__ import annotations
