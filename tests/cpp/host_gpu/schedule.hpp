@@ -53,7 +53,7 @@ struct Machine {
   std::vector<Stream*> streams;
   std::map<const void*, Memory> memory;
   std::size_t taken = 0, most_taken = 0;  // bytes of it
-  std::set<int> contexts;  // devices
+  std::set<int> contexts;                 // devices
   std::size_t executed = 0;
   std::size_t launches_seldom = 1;
   int stopped = -1;  // device

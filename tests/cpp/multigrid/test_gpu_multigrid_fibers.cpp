@@ -3,29 +3,8 @@
 #include "gpu_multigrid.hpp"
 #include "process_team.hpp"
 
+using namespace cpufree;
 using namespace testing_multigrid;
-
-namespace {
-
-// The same on CPU threads.
-template <class T>
-Solution<T> on_cpu(const Matrix<T>& a, SystemSpec where, const SolveSpec& how) {
-  where.engine = Engine::cpu_threads;
-  where.threads = 0;
-  return solve(a, where, how);
-}
-
-template <class T>
-double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
-  double most = 0.0, size = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    most = std::max(most, std::abs(static_cast<double>(a[i] - b[i])));
-    size = std::max(size, std::abs(static_cast<double>(b[i])));
-  }
-  return most / size;
-}
-
-}  // namespace
 
 TEST(gpus_need_as_many_iterations_as_cpus) {
   const auto a = grid2d(33, 29);
@@ -138,29 +117,6 @@ TEST(what_multigrid_leaves_no_choice_of_is_refused) {
   }
 }
 
-namespace {
-template <class T>
-void check_alike_by_host_and_gpu(const Matrix<T>& a, SystemSpec where, std::size_t levels = 0) {
-  auto how = solve_spec(0.0);
-  how.maxiter = 3;
-  where.layout = 0;
-  const auto by_host = solve(a, where, how, levels);
-  where.layout = 1;
-  CHECK(largest_difference(solve(a, where, how, levels).x, by_host.x) < 1e-6);
-}
-
-// A grid behind and between rows that no other is coupled to.
-Matrix<double> with_isolated_rows(const Matrix<double>& grid) {
-  Entries e;
-  const auto place = [](std::int32_t row) { return 77 + row + row / 5; };
-  for (std::int32_t i = 0; i < place(grid.n()); ++i) e[{i, i}] = 2.0 + i % 3;
-  for (std::int32_t row = 0; row < grid.n(); ++row)
-    for (auto k = at(grid.row_ptr[at(row)]); k < at(grid.row_ptr[at(row) + 1]); ++k)
-      e[{place(row), place(grid.col[k])}] = grid.val[k];
-  return from_entries<double>(place(grid.n()), e);
-}
-}  // namespace
-
 TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
   for (const int pes : {1, 2, 3}) check_alike_by_host_and_gpu(grid2d(90, 80), spec_for(pes), 3);
   check_alike_by_host_and_gpu(grid2d(50, 40), spec_for(1, 2, 256));
@@ -168,25 +124,6 @@ TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
   check_alike_by_host_and_gpu(irregular(900, 6), spec_for(1));
   check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(1));
   check_alike_by_host_and_gpu(grid2d(2, 1), spec_for(1));
-}
-
-TEST(levels_of_several_pes_are_those_of_the_host_whether_they_are_gathered_or_not) {
-  for (const std::int32_t gathered : {0, 300}) {
-    auto where = spec_for(3);
-    where.factors.gathered = gathered;
-    check_alike_by_host_and_gpu(grid2d(90, 80), where, 3);
-    check_alike_by_host_and_gpu(irregular(900, 6), where);
-    check_alike_by_host_and_gpu(grid2d<float>(50, 40, 0.1), where);
-  }
-  for (const std::int32_t n : {1, 2, 7}) check_alike_by_host_and_gpu(grid2d(n, 1), spec_for(3));
-  check_alike_by_host_and_gpu(with_isolated_rows(grid2d(40, 30)), spec_for(2));
-}
-
-TEST(set_ups_of_several_pes_by_gpus_leave_the_same_bits) {
-  auto where = spec_for(3);
-  where.layout = 1;
-  const auto a = grid2d(50, 45);
-  CHECK(solve(a, where, solve_spec()).x == solve(a, where, solve_spec()).x);
 }
 
 TEST(levels_are_reported_alike_whether_the_host_or_a_gpu_makes_them) {
@@ -276,69 +213,6 @@ TEST(a_gpu_without_room_for_the_levels_is_refused_before_anything_is_sent) {
     } catch (const OutOfMemory& error) {
       CHECK(std::string(error.what()).find("levels of multigrid") != std::string::npos);
     }
-  }
-  host_gpu::configure({});
-}
-
-namespace {
-Matrix<double> grid3d(std::int32_t m) {
-  Entries e;
-  for (std::int32_t i = 0; i < m * m * m; ++i) {
-    e[{i, i}] = 6.0;
-    if (i % m + 1 < m) e[{i, i + 1}] = e[{i + 1, i}] = -1.0;
-    if (i / m % m + 1 < m) e[{i, i + m}] = e[{i + m, i}] = -1.0;
-    if (i / m / m + 1 < m) e[{i, i + m * m}] = e[{i + m * m, i}] = -1.0;
-  }
-  return from_entries<double>(m * m * m, e);
-}
-}  // namespace
-
-// What is asked for before a matrix is sent: for each entry, and for each row.
-TEST(a_set_up_takes_no_more_memory_than_is_asked_for_before) {
-  const auto a = grid3d(40);
-  const double entries = 12.0 * static_cast<double>(a.col.size());
-  for (const int pes : {1, 2}) {
-    auto where = spec_for(pes);
-    where.layout = 1;
-    host_gpu::configure({});
-    const double before = static_cast<double>(host_gpu::most_taken());
-    const auto system = make_system<double>(a.view(), slabs(a.n(), pes), {}, where);
-    const double most = static_cast<double>(host_gpu::most_taken()) - before;
-    CHECK(most > 4.0 * entries);
-    CHECK(most <= (pes == 1 ? 8.5 : 11.0) * entries + 128.0 * a.n());
-  }
-}
-
-// As 80 GB are to the 125 million rows of poisson3d 500^3: there the host makes the levels.
-TEST(a_large_grid_fits_as_it_is_said_to) {
-  const auto a = grid3d(40);
-  host_gpu::Settings settings;
-  settings.memory = static_cast<std::size_t>(80e9 * a.n() / 125e6);
-  host_gpu::configure(settings);
-  const double before = static_cast<double>(host_gpu::most_taken());
-  auto where = spec_for(1);
-  where.layout = 1;
-  const auto system = make_system<double>(a.view(), {}, {}, where);
-  CHECK(system->plan().levels.size() > 2);
-  CHECK(static_cast<double>(host_gpu::most_taken()) - before <
-        static_cast<double>(settings.memory));
-  host_gpu::configure({});
-}
-
-TEST(copies_between_gpus_that_are_late_change_nothing) {
-  const auto a = grid2d(50, 45);
-  auto where = spec_for(3);
-  where.layout = 1;
-  where.factors.gathered = 100;
-  auto how = solve_spec(0.0);
-  how.maxiter = 3;
-  const auto expected = solve(a, where, how).x;
-  for (const unsigned seed : {1U, 2U, 3U}) {
-    host_gpu::Settings settings;
-    settings.deferred = true;
-    settings.seed = seed;
-    host_gpu::configure(settings);
-    CHECK(solve(a, where, how).x == expected);
   }
   host_gpu::configure({});
 }
