@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from programs.faulty_on_gpu import ON_THREADS, Fault
 from programs.grid_on_cpu import run_kernel, traced_kernel
 
 import cpufree
+from cpufree.compiler import build
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.grid import (
     GridKernel,
@@ -19,7 +22,9 @@ from cpufree.compiler.grid import (
     returned_fields,
     tile_kernel,
 )
+from cpufree.errors import WaitTimeoutError
 from cpufree.trace import clocks
+from cpufree.trace.hang import diagnose_error
 from cpufree.trace.messages import Messages
 from cpufree.trace.records import Kind
 from cpufree.trace.timeline import Timeline
@@ -33,6 +38,16 @@ def smooth(u, v, turns):  # type: ignore[no-untyped-def]
         v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
         u[1:-1, 1:-1] = 0.25 * (v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:])
     return np.max(u)
+
+
+@cpufree.program
+def sums(u, v, turns):  # type: ignore[no-untyped-def]
+    largest = 0.0
+    for _ in range(turns):
+        v[1:-1, 1:-1] = 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+        u[1:-1, 1:-1] = 0.25 * (v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:])
+        largest = np.max(u)
+    return largest
 
 
 def in_memory(program: Any, kept: Any) -> GridKernel:
@@ -69,3 +84,21 @@ def test_waits_are_ended_by_messages_that_were_sent_before(
     alone = np.isin(messages.seen, told)
     known = clocks.measure(trace, Messages(messages.sent[alone], messages.seen[alone]))
     assert (known.bounds >= 0).all()
+
+
+@pytest.mark.parametrize(("kind", "cause"), [("dropped", "lost"), ("under-counted", "too low")])
+@pytest.mark.parametrize(("block", "epoch"), [(0, 4), (3, 5)])
+def test_a_fault_of_a_block_is_named(
+    monkeypatch: pytest.MonkeyPatch, kind: str, cause: str, block: int, epoch: int
+) -> None:
+    u = np.random.default_rng(0).standard_normal((48, 40))
+    arguments = Arguments.of(sums.signature, sums.name, (u, u.copy(), 20), {})
+    lowered = sums._lowered(arguments)
+    kernel = grid_kernel(grid_passes(lowered.program, ()), 1, (), 1)
+    ports = Fault(kind, 0, block, epoch).ports
+    text = replace(kernel.text, text=f"{kernel.text.text}\n#define __device__\n{ports}")
+    monkeypatch.setattr(build, "_TRACED", ON_THREADS)
+    with pytest.raises(WaitTimeoutError) as caught:
+        traced_kernel(replace(kernel, text=text), arguments, lowered, BLOCKS, 1 << 10, 0.25)
+    first = diagnose_error(caught.value).verdicts[0]
+    assert (first.cause.value, first.culprit) == (cause, (0, block))

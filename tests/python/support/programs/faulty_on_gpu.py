@@ -1,4 +1,7 @@
-"""Texts of programs for GPUs with one fault each, for tests of hang reports."""
+"""Texts of programs for GPUs with one fault each, for tests of hang reports.
+
+On GPUs, or on threads of the CPU.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,13 @@ struct Port : P {{
 }};
 }}  // namespace faulty
 """
+_WRONG = "faulty::Port<std::remove_reference_t<decltype(traced)>, true> port(traced);"
+ON_THREADS = (
+    "faulty::Port<cpufree::cpu_threads::Port, false> network(port); "
+    f"cpufree::run_traced(network, args.traces, [&](auto& traced) {{ {_WRONG} "
+    "run(port, args, heap); });"
+)
+"""The call of a traced kernel with the fault, on threads of the CPU."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +46,31 @@ class Fault:
     """What happens to what a block sends with an epoch."""
 
     kind: str
-    """dropped, omitted, under-counted or late."""
+    """dropped, under-counted or late."""
     pe: int
     block: int
     epoch: int
     seconds: float = 0.0
     """That it is late."""
 
-    def put_into(self, text: str) -> str:
-        """Return the text of a traced kernel with the fault."""
+    @property
+    def ports(self) -> str:
+        """The text of ports with the fault: faulty::Port."""
         words = {
             "pe": self.pe, "block": self.block, "epoch": self.epoch,
             "by_program": str(self.kind != "dropped").lower(),
             "nanoseconds": round(1e9 * self.seconds),
             "low": int(self.kind == "under-counted"), "late": int(self.kind == "late"),
         }  # fmt: skip
+        return _FAULTY.format(**words)
+
+    def put_into(self, text: str) -> str:
+        """Return the text of a traced kernel for GPUs with the fault."""
         text, ports = re.subn(
             r"cpufree::gpu_p2p::Port port\(", "faulty::Port<cpufree::gpu_p2p::Port, false> port(",
             text,
         )  # fmt: skip
-        wrong = "faulty::Port<std::remove_reference_t<decltype(traced)>, true> port(traced);"
-        text, calls = re.subn(r"\[&\]\(auto& port\) \{", f"[&](auto& traced) {{ {wrong}", text)
+        text, calls = re.subn(r"\[&\]\(auto& port\) \{", f"[&](auto& traced) {{ {_WRONG}", text)
         assert (ports, calls) == (1, 1)
         head, entry, rest = text.partition('\nextern "C" __global__')
-        return head + _FAULTY.format(**words) + entry + rest
+        return head + self.ports + entry + rest

@@ -144,7 +144,12 @@ def run_kernel(
 
 
 def traced_kernel(
-    kernel: GridKernel, arguments: Any, lowered: Any, blocks: int, events: int
+    kernel: GridKernel,
+    arguments: Any,
+    lowered: Any,
+    blocks: int,
+    events: int,
+    wait_limit: float = 60.0,
 ) -> tuple[Any, Trace]:
     """Load, run and store; return arrays, and the trace of the run."""
     kept: list[Trace] = []
@@ -152,7 +157,7 @@ def traced_kernel(
     def runner(text: str, heaps: list[Any], tables: list[int], blocks: int) -> None:
         kernel_at, addresses = build(text, traced=True).address, [h.ctypes.data for h in heaps]
         more: Any = {"blocks": blocks, "trace_events": events}
-        *_, raw = load_core().run_program(kernel_at, addresses, tables, 60.0, None, **more)
+        *_, raw = load_core().run_program(kernel_at, addresses, tables, wait_limit, None, **more)
         facts = {"engine": "cpu_threads", "pes": len(heaps), "blocks": blocks}
         kept.append(finished(raw, facts, True, speaks=False))
 
