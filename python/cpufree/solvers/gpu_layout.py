@@ -16,6 +16,7 @@ from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
 from cpufree.env import Env
+from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import SYMMETRY_TOLERANCE
@@ -83,6 +84,8 @@ def lay_out_on_gpu(
             found, distance = layout.entries, layout.mean_distance
             del layout  # there may not be memory for both
             layout = _with_multigrid(A, where, reason, laps)
+            if layout.refused:
+                return layout.refused
             layout = replace(layout, entries=found, mean_distance=distance)
         else:
             layout = replace(layout, why=[*layout.why, reason])
@@ -111,10 +114,14 @@ def _multigrid_is_sooner(A: GpuCsr, where: Placement, with_jacobi: Layout) -> tu
 def _with_multigrid(A: GpuCsr, where: Placement, reason: str, laps: Laps) -> Layout:
     """Return the layout with multigrid, or with Jacobi where the GPU has no room for levels."""
     jacobi = {**without_multigrid(where.tuning), "inspect": False}
-    layout = _laid_out(A, where, {**jacobi, **AMG}, [reason], laps)
-    if not layout.refused:
+    try:
+        layout = _laid_out(A, where, {**jacobi, **AMG}, [reason], laps)
+        lacking = layout.refused
+    except OutOfMemoryError as error:
+        lacking = str(error)
+    if not lacking:
         return layout
-    return _laid_out(A, where, jacobi, [f"jacobi: {layout.refused}"], laps)
+    return _laid_out(A, where, jacobi, [f"jacobi: {lacking}"], laps)
 
 
 def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placement | str:

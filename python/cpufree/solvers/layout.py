@@ -14,7 +14,7 @@ from cpufree.distributed import Team
 from cpufree.engines import choices, gpus, nvshmem
 from cpufree.engines.digests import Pattern
 from cpufree.engines.placement import Placement
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.extension import load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
@@ -180,7 +180,7 @@ def _system(
 def _chosen_system(
     A: CsrMatrix, placement: Placement, sharing: Sharing, inspect: bool
 ) -> tuple[System, Sharing]:
-    """Set a matrix up with Jacobi or multigrid, whichever is expected to be sooner."""
+    """Set a matrix up with Jacobi or multigrid, whichever is expected to be sooner and has room."""
     asked = placement.tuning
     known = None if inspect else gain_of(asked, A, placement)
     if known is not None and known[0].certain:
@@ -197,7 +197,14 @@ def _chosen_system(
         return system, replace(shared, why=[*shared.why, reason])
     del system  # there may not be memory for both
     told = replace(sharing, why=[*sharing.why, reason])
-    return _system(A, placement, told, {**asked, **AMG}, inspect, modes)
+    try:
+        return _system(A, placement, told, {**asked, **AMG}, inspect, modes)
+    except OutOfMemoryError as error:
+        if placement.team is not None:  # of whose processes others may have had room
+            raise
+        lacking = f"jacobi: {error}"
+    told = replace(sharing, why=[*sharing.why, lacking])
+    return _system(A, placement, told, without_multigrid(asked), inspect)
 
 
 def _solvable(system: System, A: CsrMatrix) -> bool:

@@ -14,6 +14,7 @@ from fake_gpu_arrays import CupyMatrix, TorchMatrix, install
 from cpufree import Solver
 from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Placement
+from cpufree.errors import OutOfMemoryError
 from cpufree.generate import generate, with_coordinates
 from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
@@ -136,6 +137,42 @@ def test_a_gpu_without_room_for_levels_keeps_jacobi(
     with Solver(CupyMatrix(A)) as solver:
         assert kinds(machine) == ["jacobi", "amg", "jacobi"]
         assert "jacobi: the GPU has no room" in str(solver)
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("make", [CupyMatrix, lambda matrix: matrix], ids=["gpu", "host"])
+def test_levels_that_find_no_room_while_they_are_made_leave_jacobi(
+    machine: FakeCore, monkeypatch: pytest.MonkeyPatch, make: Make
+) -> None:
+    system = FakeCore.System
+
+    def full(self: FakeCore, *arguments: Any) -> Any:
+        made = system(self, *arguments)
+        if getattr(made, "tuning", {}).get("pc") == "amg":
+            raise OutOfMemoryError("GPU 0 has no room for 8 bytes more")
+        return made
+
+    monkeypatch.setattr(FakeCore, "System", full)
+    with Solver(make(A), engine="cuda_p2p") as solver:
+        assert kinds(machine)[-3:] == ["jacobi", "amg", "jacobi"]
+        assert "jacobi: GPU 0 has no room for 8 bytes more" in str(solver)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_gpu_that_has_become_full_leaves_the_matrix_to_the_host(
+    machine: FakeCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = GivenSystem.plan
+
+    def refused(self: GivenSystem) -> dict[str, Any]:
+        return plan(self) if len(machine.systems) == 1 else {"refused": "the GPU has no room"}
+
+    monkeypatch.setattr(GivenSystem, "plan", refused)
+    matrix = CupyMatrix(A)
+    with Solver(matrix, engine="cuda_p2p") as solver:
+        assert solver.engine == "cuda_p2p"
+    assert matrix.downloads == 1
+    assert not isinstance(machine.systems[-1], GivenSystem)
 
 
 def test_several_gpus_have_multigrid_where_that_is_sooner(
