@@ -121,9 +121,10 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
   require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
   require(!spec.team, "GPUs of one process lay a matrix out");
-  require(!spec.factors.near && !spec.factors.prolongators &&
-              (!spec.factors.any() || spec.factors.by_gpus()),
-          "fsai of level 2, and levels of vectors that are given, are made of matrices on the host");
+  require(
+      !spec.factors.near && !spec.factors.prolongators &&
+          (!spec.factors.any() || spec.factors.by_gpus()),
+      "fsai of level 2, and levels of vectors that are given, are made of matrices on the host");
   prepare_layout<T>(place_.devices);
   if (spec.factors.any()) prepare_inverse<T>(place_.devices);
   if (spec.factors.multigrid()) {
