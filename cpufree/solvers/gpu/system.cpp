@@ -399,8 +399,9 @@ bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
       rewrite(lay_out_again(place_, layout_, &rows.layouts), [&](const auto& layouts, auto& pes) {
         return fill_from_gpus(place_, rows.layouts, layouts, pes);
       });
-  if (!done || multigrid == nullptr) return done;
-  usable_ = false;
+  if (multigrid == nullptr) return done;
+  usable_ = !done;  // if they do not fit: what solves read is as it was
+  if (!done) return false;
   multigrid->rewrite(rows.layouts.rows(0), layout_.pes.front());
   solve_->show_multigrid();
   usable_ = true;

@@ -177,6 +177,24 @@ TEST(an_update_on_a_gpu_has_the_bits_of_a_new_system) {
   check_update(with_isolated_rows(grid2d(40, 30)), 0.25);
 }
 
+TEST(values_that_do_not_fit_leave_a_system_with_levels_as_it_was) {
+  const auto a = grid2d(70, 60);
+  auto other = a;  // without a dictionary of values
+  for (std::int32_t i = 0; i < a.n(); ++i)
+    for (auto k = at(a.row_ptr[at(i)]); k < at(a.row_ptr[at(i) + 1]); ++k)
+      other.val[k] *= 1.0 + 1e-4 * (i + a.col[k]);
+  auto where = spec_for(1);
+  where.layout = 1;
+  const auto how = solve_spec(1e-5);
+  const auto system = make_system<double>(a.view(), {}, {}, where);
+  const auto before = system->solve(wave(a.n()), {}, how, {});
+  CHECK(!system->update(other.view()));
+  CHECK(system->usable());
+  CHECK(system->solve(wave(a.n()), {}, how, {}).x == before.x);
+  CHECK(system->update(a.view()));
+  CHECK(system->solve(wave(a.n()), {}, how, {}).x == before.x);
+}
+
 TEST(an_update_on_a_gpu_is_that_of_cpus) {
   const auto a = grid2d(70, 60);
   auto other = a;
