@@ -5,6 +5,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
+#include "cpufree/problem/factors/factors.hpp"
 #include "cpufree/solvers/host/factor_layout.hpp"
 
 namespace testing_rig {
@@ -27,7 +28,8 @@ class RigFactors {
       for (const RowRange range : {plan.boundary, plan.interior})
         for (std::int32_t i = range.begin; i < range.end; ++i) rows.push_back(i);
     }
-    made_ = lay_out_factors<double>(spec, own_rows_of(local), places, local.rows(), width);
+    const auto found = approximate_inverse(own_rows_of(local), fsai_options(spec.level));
+    made_ = lay_out_factors<double>(found, places, local.rows(), width);
     for (auto& operand : operand_) operand.resize(order.size() + 1);
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       FactorShare<double> share;
