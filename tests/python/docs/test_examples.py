@@ -51,7 +51,7 @@ def number(text: str, after: str) -> float:
 
 def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
-    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 12)]
+    assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, 13)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
     for name in names:
         assert f"({name})" in listed
@@ -121,6 +121,15 @@ def test_preconditioners(tmp_path: Path) -> None:
     said = example("11_preconditioners.py", tmp_path)
     took = {name: number(said, f"{name}:") for name in ("jacobi", "chebyshev", "fsai", "amg")}
     assert took["amg"] < 20 < took["chebyshev"] < took["fsai"] < took["jacobi"]
+    assert drawn(said)
+
+
+def test_gradients(tmp_path: Path) -> None:
+    said = example("12_gradients.py", tmp_path)
+    if said.startswith("skipped: "):
+        pytest.skip(said.strip())
+    assert number(said, "at first,") < 1e-6 < number(said, "misfit:")
+    assert number(said, "logarithm:") < 0.02
     assert drawn(said)
 
 
