@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ exclude_patterns = ["_build"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types stand in the docstrings
+# Extras that are not installed with the tools of the site.
+autodoc_mock_imports = [name for name in ("jax", "torch") if find_spec(name) is None]
 autodoc_preserve_defaults = True
 napoleon_use_ivar = True
 napoleon_use_rtype = False

@@ -175,8 +175,11 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
     "amg": {"multigrid"},
+    "gradients": {"solvers", "engines"},
+    "torch": {"gradients"},
+    "jax": {"gradients"},
     "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
-    | {"stencil", "compiler", "trace", "triggered"},
+    | {"jax", "torch", "stencil", "compiler", "trace", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.
 PYTHON_PROGRAMS = {"cli", "bench", "__main__"}

@@ -3,6 +3,7 @@
     x, info = cpufree.cg(A, b)      # as scipy.sparse.linalg.cg
     result = cpufree.solve(A, b)    # with a report
     with cpufree.Solver(A) as solver: ...  # set up once, solve often
+    x = cpufree.torch.solve(A, b)   # a tensor that PyTorch differentiates; cpufree.jax likewise
     result = cpufree.stencil.jacobi(u0, 1000)  # iterations on a grid
     @cpufree.program                # NumPy-style updates of grids, compiled to one kernel
     cpufree.solve(A, b, trace="out.pftrace")  # what each block sends and waits for
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         EngineError,
         InvalidInputError,
         MatrixError,
+        NotConvergedError,
         NotEnoughGpusError,
         ProgramError,
         RankFailedError,
@@ -51,6 +53,7 @@ __all__ = [
     "InvalidInputError",
     "ManyResult",
     "MatrixError",
+    "NotConvergedError",
     "NotEnoughGpusError",
     "ProgramError",
     "RankFailedError",
@@ -89,6 +92,9 @@ _HOMES = {
     "stencil": "",
     "trace": "",
     "triggered": "",
+    # Not of __all__: they need what may not be installed.
+    "jax": "",
+    "torch": "",
     "Solver": "solvers.solver",
     "solve": "solvers.once",
     "solve_many": "solvers.many",

@@ -142,6 +142,22 @@ def library_of(v: Any) -> str:
     return next((home for home in homes if home in ("cupy", "cupyx", "torch")), "")
 
 
+def gradient_advice(v: Any, name: str) -> str:
+    """Return what to do with an array that PyTorch or JAX is to differentiate; "" for others."""
+    if getattr(v, "requires_grad", False) is True:
+        return (
+            f"{name} requires a gradient, which this call does not give: call cpufree.torch.solve, "
+            f"or pass {name}.detach()"
+        )
+    kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(v).__mro__)
+    if ("jax", "Tracer") in kinds:
+        return (
+            f"{name} has no values yet, as JAX traces it for jit, grad or vmap: call "
+            "cpufree.jax.solve there"
+        )
+    return ""
+
+
 def cuda_device(v: Any) -> int | None:
     """Return the number of the GPU on which an array lies: None on the host, -1 if not known."""
     if isinstance(v, np.ndarray):

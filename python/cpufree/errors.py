@@ -161,6 +161,17 @@ class RankFailedError(EngineError):
         self.rank = rank
 
 
+class NotConvergedError(CpufreeError):
+    """A solve whose x would go on into a gradient has not met its tolerance.
+
+    `result` is its cpufree.Result: reason, residuals, history.
+    """
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class OutOfMemoryError(CpufreeError, MemoryError):
     """Not enough memory, of the host or of a device."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cpufree.device_arrays import library_of
+from cpufree.device_arrays import gradient_advice, library_of
 from cpufree.errors import MatrixError
 
 
@@ -18,8 +18,11 @@ def to_host(A: Any) -> Any:
         A: of cupyx.scipy.sparse or cupy; a PyTorch tensor, dense or sparse COO, CSR or CSC.
 
     Raises:
-        MatrixError: another object of these libraries, or values that NumPy does not have.
+        MatrixError: another object of these libraries, values that NumPy does not have, or a
+            tensor that requires a gradient.
     """
+    if advice := gradient_advice(A, "A"):
+        raise MatrixError(advice)
     kind = f"{type(A).__module__}.{type(A).__qualname__}"
     if library_of(A) != "torch" and hasattr(A, "get"):
         return A.get()

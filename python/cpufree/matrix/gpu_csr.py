@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cpufree.device_arrays import address, contiguous, cuda_device, layout, library_of
+from cpufree.device_arrays import (
+    address,
+    contiguous,
+    cuda_device,
+    gradient_advice,
+    layout,
+    library_of,
+)
 from cpufree.matrix.entries import MAX_ROWS
 
 
@@ -69,6 +76,8 @@ def gpu_csr(A: Any) -> GpuCsr | None:
 def _arrays(A: Any) -> tuple[Any, Any, Any] | None:
     """Return the arrays of a matrix in compressed rows of one of these libraries."""
     home = library_of(A)
+    if gradient_advice(A, "A"):
+        return None  # where it is copied to the host it is refused
     if home in ("cupy", "cupyx") and getattr(A, "format", "") == "csr":
         return A.indptr, A.indices, A.data
     if home == "torch" and str(getattr(A, "layout", "")) == "torch.sparse_csr":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.device_arrays import cuda_device
+from cpufree.device_arrays import cuda_device, gradient_advice
 from cpufree.dtypes import dtype_name
 from cpufree.errors import VectorError
 from cpufree.matrix.io.vectors import is_path
@@ -46,8 +46,12 @@ def count_columns(b: Any, x0: Any, n: int) -> int:
         n: numbers in a vector.
 
     Raises:
-        VectorError: b or x0 is two-dimensional and does not fit. Vectors are checked elsewhere.
+        VectorError: b or x0 is two-dimensional and does not fit, or is to be differentiated.
+            Vectors are checked elsewhere.
     """
+    for name, v in (("b", b), ("x0", x0)):
+        if advice := gradient_advice(v, name):
+            raise VectorError(advice)
     shape = shape_of(b)
     if len(shape) < 2 or shape in ((n, 1), (1, n)):
         return 1

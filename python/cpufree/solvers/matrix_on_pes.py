@@ -51,6 +51,8 @@ class MatrixOnPes:
     setup_timings: dict[str, float]
     """Seconds of the set-up or the last update, "setup", and of its phases."""
     closed = False
+    updates = -1
+    """How often values have been taken since the first ones."""
     _gpu_layout: Layout | None = None
     _small: Prepared | None = None
     _writing = False
@@ -226,6 +228,7 @@ class MatrixOnPes:
         self.exponent = 0 if prepared is None else prepared.exponent
         self._gpu_layout = None
         self.layout = layout
+        self.updates += 1
         self._writing = False
         if self.closed:  # by another thread, meanwhile
             self.free()

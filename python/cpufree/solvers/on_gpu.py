@@ -117,10 +117,6 @@ def check(v: Any, n: int, dtype: str, name: str) -> None:
     if cuda_device(v) is None:
         raise VectorError(f"{name} lies on the host, but b on a GPU: put both in one place")
     ways = LIBRARIES[library(v, name)]
-    if getattr(v, "requires_grad", False):
-        raise VectorError(
-            f"{name} requires a gradient, and the solve has none: pass {name}.detach()"
-        )
     refuse_sparse(v, name)
     shape = tuple(v.shape)
     if shape != (n,):

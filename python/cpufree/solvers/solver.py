@@ -78,6 +78,8 @@ class Solver:
         What the user should know of the matrix and its layout, in sentences.
     setup_seconds : float
         Seconds that the set-up took, or the last update.
+    updates : int
+        How often `update` has taken new values.
 
     Raises
     ------
@@ -267,6 +269,11 @@ class Solver:
         return [*self._matrix.layout.warnings]
 
     @property
+    def updates(self) -> int:
+        """How often `update` has taken new values."""
+        return self._matrix.updates
+
+    @property
     def setup_seconds(self) -> float:
         """Seconds that the set-up took, or the last update."""
         return self._matrix.setup_timings["setup"]
@@ -359,14 +366,9 @@ class Solver:
             if matrix.team is not None:
                 options["gather"] = bool(gather)
                 vectors.require_whole(matrix, gather)
-            call = solving.Call(
-                options,
-                method,
-                watch,
-                count,
-                choices.one_of("columns", columns, column_groups.COLUMNS),
-                solving.trace_of(trace, count),
-            )
+            way = choices.one_of("columns", columns, column_groups.COLUMNS)
+            traced = solving.trace_of(trace, count)
+            call = solving.Call(options, method, watch, count, way, traced)
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:

@@ -130,6 +130,15 @@ def test_many_systems(tmp_path: Path) -> None:
     assert number(said, "largest error:") < 1e-6 and said.endswith("DiagonalError\n")
 
 
+def test_gradients(tmp_path: Path) -> None:
+    said = example("13_gradients.py", tmp_path)
+    if said.startswith("skipped: "):
+        pytest.skip(said.strip())
+    assert number(said, "at first,") < 1e-6 < number(said, "misfit:")
+    assert number(said, "logarithm:") < 0.02
+    assert drawn(said)
+
+
 def test_pages_show_the_examples_as_they_are() -> None:
     said = run(sys.executable, "-m", "tools.example_pages", "--check", PYTHONPATH=str(ROOT))
     assert said == ""

@@ -1,0 +1,263 @@
+"""Solves that JAX differentiates, forward and backward, as often as is asked.
+
+JAX knows how a linear solve is differentiated (jax.lax.custom_linear_solve): by the product with A,
+which is written in JAX, and by more solves, which call back to the host.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from copy import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from cpufree.arguments import Count, Engine, Gpus, Method, Preconditioner
+from cpufree.calls import public
+from cpufree.docstrings import with_parameters
+from cpufree.engines.digests import digest
+from cpufree.errors import InvalidInputError, MatrixError, UnsupportedError
+from cpufree.gradients.shared import Asked, require_shape, require_type, solve_with
+from cpufree.solvers.solver import Solver
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise UnsupportedError(
+        f"cpufree.jax needs JAX, which does not load ({error}): pip install 'cpufree[jax]'"
+    ) from None
+
+MOST_KEPT = 4
+"""Solvers that are kept: those used last."""
+
+
+@public
+@with_parameters
+def solve(
+    A: Any,
+    b: Any,
+    *,
+    solver: Solver | None = None,
+    rtol: float = 1e-5,
+    maxiter: int | None = None,
+    method: Method = "auto",
+    pc: Preconditioner | None = None,
+    engine: Engine = "auto",
+    pes: Count = "auto",
+    gpus: Gpus = "auto",
+    check: bool = True,
+    time_limit: float | None = None,
+    wait_limit: float | None = None,
+) -> Any:
+    """Solve A x = b, differentiable with respect to b and to the values of A, also inside jit.
+
+    A derivative is one more solve with the same set-up, to the same rtol. Solves run where `engine`
+    says; vectors of JAX come to the host and go back, from a GPU too.
+
+    Parameters
+    ----------
+    A : jax.experimental.sparse.BCSR, shape (n, n), or tuple of arrays
+        Symmetric positive definite, float64 or float32. A tuple is (data, indices, indptr), as BCSR
+        takes them.
+    b : array, shape (n,) or (n, k)
+        Right-hand sides, of the type of A. Those that vmap adds are solved together, too.
+    solver : cpufree.Solver, optional
+        Is used, and given the values of A where it has others. It has the pattern of A, and all
+        options of set-up. Without one, Solvers are kept: see `forget`.
+    rtol : float, default 1e-05
+        The solve ends where ‖b - A x‖₂ ≤ rtol ‖b‖₂, and that of a derivative likewise.
+    {maxiter, method}
+    pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, optional
+        Preconditioner; default that of `solver`, without one "auto".
+    {engine, pes, gpus, check, time_limit, wait_limit}
+
+    Returns
+    -------
+    array
+        x, of the shape and type of b.
+
+    Raises
+    ------
+    jax.errors.JaxRuntimeError
+        Where the tolerance is not met in the solve or in that of a derivative, and for entries that
+        cannot be solved. It is raised where JAX waits for x, and has our message.
+    MatrixError, VectorError, InvalidInputError
+        For shapes, types and options that do not fit.
+
+    Examples
+    --------
+    >>> import cpufree.jax, jax, jax.numpy as jnp
+    >>> data, indices = jnp.array([2.0, 1.0, 1.0, 2.0]), jnp.array([0, 1, 0, 1])
+    >>> indptr, b = jnp.array([0, 2, 4]), jnp.array([3.0, 0.0])
+    >>> print(jax.grad(lambda data: cpufree.jax.solve((data, indices, indptr), b).sum())(data))
+    [-0.666...  0.333... -0.666...  0.333...]
+    """
+    asked = Asked(rtol, maxiter, method, pc, engine, pes, gpus, check, time_limit, wait_limit)
+    data, indices, indptr = _parts(A)
+    b = jnp.asarray(b)
+    n = int(indptr.shape[0]) - 1
+    require_type(data.dtype.name, b.dtype.name, "b")
+    require_shape(n, tuple(b.shape), "b")
+    asked.require_fits(solver, data.dtype.name)
+    rows = _rows(indptr, indices.shape[0])
+
+    def product(x: Any) -> Any:
+        entries = data if x.ndim == 1 else data[:, None]
+        return jax.ops.segment_sum(entries * x[indices], rows, num_segments=n)
+
+    def solve_on_host(what: str, _: Any, right: Any) -> Any:
+        found = jax.ShapeDtypeStruct(right.shape, right.dtype)
+        call = partial(_solve_batch, _Call(solver, asked, what, right.dtype), right.ndim)
+        return jax.pure_callback(
+            call, found, data, indices, indptr, right, vmap_method="expand_dims"
+        )
+
+    return jax.lax.custom_linear_solve(
+        product,
+        b,
+        partial(solve_on_host, "the solve"),
+        transpose_solve=partial(
+            solve_on_host, "the solve for a gradient, whose b is the gradient with respect to x"
+        ),
+    )
+
+
+def forget() -> None:
+    """Free the Solvers that calls without `solver` have made: the four used last are kept.
+
+    A Solver serves all calls whose A has its pattern and type, with the same options of set-up.
+
+    Examples
+    --------
+    >>> import cpufree.jax
+    >>> cpufree.jax.forget()
+    """
+    with _KEPT_LOCK:
+        _KEPT.clear()
+
+
+_KEPT: OrderedDict[Any, Solver] = OrderedDict()
+_KEPT_LOCK = threading.Lock()
+
+
+class _Values:
+    """A matrix on the host that knows its content again, by digests."""
+
+    def __init__(self, data: Any, indices: Any, indptr: Any) -> None:
+        self._arrays: tuple[Any, ...] = (data, indices, indptr)
+        self.pattern = (digest(indptr), digest(indices), data.dtype.name)
+        self._content = (self.pattern, digest(data))
+
+    def matrix(self) -> Any:
+        """Return the matrix as Solver takes it; its arrays are shared."""
+        n = self._arrays[2].size - 1
+        return sp.csr_array(self._arrays, shape=(n, n))
+
+    def kept(self) -> _Values:
+        """Return the same without its arrays: JAX's memory is ours during the call alone."""
+        alone = copy(self)
+        alone._arrays = ()
+        return alone
+
+    def same_as(self, other: Any) -> bool:
+        """Return whether another one has the same pattern and values."""
+        return isinstance(other, _Values) and self._content == other._content
+
+
+def _rows(indptr: Any, nnz: int) -> Any:
+    """Return the number of the row of each entry; XLA takes seconds for that of a known one."""
+    n = int(indptr.shape[0]) - 1
+    if isinstance(indptr, jax.core.Tracer):
+        return jnp.repeat(jnp.arange(n), jnp.diff(indptr), total_repeat_length=nnz)
+    return np.repeat(np.arange(n, dtype=np.int32), np.diff(np.asarray(indptr)))
+
+
+class _Call:
+    """A solve, apart from arrays."""
+
+    def __init__(self, solver: Solver | None, asked: Asked, what: str, dtype: Any) -> None:
+        self.solver, self.asked, self.what, self.dtype = solver, asked, what, dtype
+
+    def solve(self, values: _Values, b: npt.NDArray[Any]) -> Any:
+        """Return x, shape of b."""
+        solver = self.solver or self._kept_solver(values, b)
+        return solve_with(solver, values, b, self.asked, self.what)
+
+    def require_types(self, *arrays: Any) -> None:
+        """Refuse arrays that are not of the type that was traced."""
+        if any(array.dtype != self.dtype for array in arrays):
+            raise InvalidInputError(
+                f"JAX has rounded A and b from {self.dtype} to {arrays[0].dtype} on their way to "
+                "the host: jax.enable_x64 holds for one thread, and this is another one; call "
+                "jax.config.update('jax_enable_x64', True), which holds for all"
+            )
+
+    def _kept_solver(self, values: _Values, b: npt.NDArray[Any]) -> Solver:
+        asked = self.asked
+        options = (asked.pc, asked.method, *map(str, asked.of_set_up().values()))
+        key = (values.pattern, options)
+        with _KEPT_LOCK:
+            if key not in _KEPT:
+                _KEPT[key] = asked.new_solver(values, b, 2 * b[0].size)
+            _KEPT.move_to_end(key)
+            while len(_KEPT) > MOST_KEPT:
+                _KEPT.popitem(last=False)
+            return _KEPT[key]
+
+
+def _solve_batch(
+    call: _Call, rank: int, data: Any, indices: Any, indptr: Any, b: Any
+) -> npt.NDArray[Any]:
+    """Return x for what vmap has stacked: its axes come first, of size 1 in arrays without.
+
+    `rank`: of one b.
+    """
+    arrays = [np.asarray(v) for v in (data, indices, indptr)]
+    b = np.asarray(b)
+    call.require_types(arrays[0], b)
+    stacked = [v.shape[:-1] for v in arrays]
+    one = b.shape[b.ndim - rank :]
+    batch = np.broadcast_shapes(*stacked, b.shape[: b.ndim - rank])
+    if all(size == 1 for shape in stacked for size in shape):
+        values = _Values(*(v.reshape(-1) for v in arrays))
+        if not batch:
+            return np.asarray(call.solve(values, b))
+        # All are columns of one b.
+        columns = np.moveaxis(b.reshape(-1, *one), 0, -1).reshape(one[0], -1)
+        x = np.asarray(call.solve(values, columns)).reshape(*one, -1)
+        return np.ascontiguousarray(np.moveaxis(x, -1, 0)).reshape(b.shape)
+    x = np.empty((*batch, *one), b.dtype)
+    wide = [np.broadcast_to(v, (*batch, v.shape[-1])) for v in arrays]
+    right = np.broadcast_to(b, x.shape)
+    for k in np.ndindex(batch):
+        x[k] = call.solve(_Values(*(np.ascontiguousarray(v[k]) for v in wide)), right[k])
+    return x
+
+
+def _parts(A: Any) -> tuple[Any, Any, Any]:
+    """Return values, columns and row pointers of A; MatrixError for what has none."""
+    if type(A).__name__ == "BCSR":
+        parts, shape = (A.data, A.indices, A.indptr), tuple(A.shape)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise MatrixError(f"the matrix has shape {shape}: it must be square")
+    elif isinstance(A, (tuple, list)) and len(A) == 3:
+        parts = tuple(A)
+    else:
+        raise MatrixError(
+            f"A is a {type(A).__name__}: pass a jax.experimental.sparse.BCSR (of a BCOO: "
+            "BCSR.from_bcoo(A)), or the tuple (data, indices, indptr)"
+        )
+    # A pattern that is known while a function is traced stays so.
+    indices, indptr = (v if isinstance(v, jax.Array) else np.asarray(v) for v in parts[1:])
+    data = jnp.asarray(parts[0])
+    if {v.ndim for v in (data, indices, indptr)} != {1} or data.shape != indices.shape:
+        shapes = ", ".join(str(v.shape) for v in (data, indices, indptr))
+        raise MatrixError(f"A has arrays of shapes {shapes}: they must be (nnz,), (nnz,), (n+1,)")
+    if indptr.shape[0] < 2:
+        raise MatrixError("the matrix is empty, 0 x 0: there is nothing to solve")
+    return data, indices, indptr
