@@ -57,10 +57,11 @@ struct InvertRows {
     return b * n - b * (b - 1) / 2 + k - b;  // of L, by columns
   }
   CPUFREE_KERNEL_FN bool takes_part(std::int64_t row) const {
-    if (a.ptr[row + 1] - a.ptr[row] <= kMostOfInverse) return true;
-    std::int64_t own = 0;
-    for (std::int64_t k = a.ptr[row]; k < a.ptr[row + 1]; ++k) own += a.has(a.col[k]) ? 1 : 0;
-    return own <= kMostOfInverse;
+    const std::int64_t end = a.ptr[row + 1];
+    if (end - a.ptr[row] <= kMostOfInverse) return true;
+    // Not counted one by one: all rows that a long one is beside ask.
+    const std::int64_t beyond = a.entry_from(row, a.first) + kMostOfInverse;
+    return beyond >= end || !a.has(a.col[beyond]);
   }
   // The amount of entry k of a row as S A S has it, where it may be one of G's; else 0.
   CPUFREE_KERNEL_FN double candidate(std::int64_t row, std::int64_t k) const {
@@ -90,9 +91,8 @@ struct InvertRows {
   // Of entries of a row that take part some may be in other rows' parts: there are few such rows.
   template <class P>
   CPUFREE_KERNEL_FN void keep_largest(const P& port, std::int64_t row, Memory& m) const {
-    const std::int64_t begin = a.ptr[row], end = a.ptr[row + 1];
-    std::int64_t first = begin;  // of the entries of the part
-    while (a.col[first] < a.first) ++first;
+    const std::int64_t end = a.ptr[row + 1];
+    const std::int64_t first = a.entry_from(row, a.first);  // of the entries of the part
     for (int w = port.team_lane(); w < kMostOfInverse / 32; w += P::team_lanes()) m.kept[w] = 0;
     port.sync_team();
     for (std::int64_t k = first + port.team_lane(); k < end; k += P::team_lanes()) {
@@ -259,8 +259,9 @@ struct SpreadInverse {
   }
 };
 
-// Entries of each row by increasing column. Rows are short: a column of G has no more entries than
-// the row of A.
+// Entries of each row by increasing column. Rows are short, a column of G having no more entries
+// than the row of A, but for patterns that are not symmetric: so long ones are sorted by Shell's
+// way.
 template <class T>
 struct SortInverse {
   std::int64_t rows = 0;
@@ -268,17 +269,24 @@ struct SortInverse {
   std::int32_t* col = nullptr;
   float* val = nullptr;
 
+  // Of entries that lie `apart` from one another.
+  CPUFREE_KERNEL_FN void sort(std::int64_t begin, std::int64_t end, std::int64_t apart) const {
+    for (std::int64_t k = begin + apart; k < end; ++k) {
+      const std::int32_t column = col[k];
+      const float value = val[k];
+      std::int64_t to = k;
+      for (; to >= begin + apart && col[to - apart] > column; to -= apart)
+        col[to] = col[to - apart], val[to] = val[to - apart];
+      col[to] = column, val[to] = value;
+    }
+  }
   template <class P>
   CPUFREE_KERNEL_FN void run(const P& port) const {
     each_item(port, rows, [&](std::int64_t row) {
-      for (std::int64_t k = ptr[row] + 1; k < ptr[row + 1]; ++k) {
-        const std::int32_t column = col[k];
-        const float value = val[k];
-        std::int64_t to = k;
-        for (; to > ptr[row] && col[to - 1] > column; --to)
-          col[to] = col[to - 1], val[to] = val[to - 1];
-        col[to] = column, val[to] = value;
-      }
+      const std::int64_t begin = ptr[row], end = ptr[row + 1];
+      std::int64_t apart = 1;
+      while (apart < (end - begin) / 9) apart = 3 * apart + 1;
+      for (; apart > 0; apart /= 3) sort(begin, end, apart);
     });
   }
 };

@@ -48,10 +48,9 @@ struct PartRows {
 
   CPUFREE_FN std::int64_t end() const { return first + count; }
   CPUFREE_FN bool has(std::int64_t row) const { return row >= first && row < end(); }
-  // Where `column` is in row `row` of these, or -1.
-  CPUFREE_FN std::int64_t find(std::int64_t row, std::int64_t column) const {
+  // The first entry of row `row` of these whose column is not before `column`, or the row's end.
+  CPUFREE_FN std::int64_t entry_from(std::int64_t row, std::int64_t column) const {
     std::int64_t low = ptr[row], high = ptr[row + 1];
-    const std::int64_t last = high;
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
       if (col[middle] < column)
@@ -59,7 +58,12 @@ struct PartRows {
       else
         high = middle;
     }
-    return low < last && col[low] == column ? low : -1;
+    return low;
+  }
+  // Where `column` is in row `row` of these, or -1.
+  CPUFREE_FN std::int64_t find(std::int64_t row, std::int64_t column) const {
+    const std::int64_t k = entry_from(row, column);
+    return k < ptr[row + 1] && col[k] == column ? k : -1;
   }
 };
 

@@ -14,18 +14,6 @@ using namespace testing_matrices;
 
 namespace {
 
-// Every row is coupled to the `near` before it, by values of all sizes, some of them equal.
-template <class T>
-Matrix<T> banded(std::int32_t n, std::int32_t near, double diagonal) {
-  Entries e;
-  for (std::int32_t i = 0; i < n; ++i) {
-    e[{i, i}] = diagonal;
-    for (std::int32_t j = std::max(0, i - near); j < i; ++j)
-      e[{i, j}] = e[{j, i}] = -std::abs(std::sin(i % 7 + 3.0 * (j % 5)));
-  }
-  return from_entries<T>(n, e);
-}
-
 template <class U, class V>
 bool same(const U& a, const V& b) {
   return std::ranges::equal(a, b);
@@ -114,6 +102,13 @@ TEST(rows_too_long_for_the_chip_and_those_that_are_thinned_have_them_too) {
   check_factors(banded<double>(400, 64, 90.0), {0, 190, 400});
   check_factors(banded<double>(500, 150, 200.0), {0, 500});
   check_factors(banded<float>(1300, 1100, 2000.0), {0, 1300});  // rows that take no part
+}
+
+TEST(long_rows_take_part_if_few_of_their_entries_are_of_the_part) {
+  const auto hubs = with_hubs<double>(2300, 20, 1150);
+  check_factors(hubs, {0, 2300});
+  check_factors(hubs, {0, 1000, 2300});  // row 20 takes part, row 1150 does not
+  check_factors(hubs, {0, 300, 900, 1300, 2300});
 }
 
 TEST(rows_that_are_not_positive_definite_have_their_diagonal_alone) {

@@ -90,6 +90,31 @@ inline Matrix<double> three_a_node(std::int32_t nx, std::int32_t ny) {
   return from_entries<double>(3 * nodes.n(), e);
 }
 
+// Every row is coupled to the `near` before it, by values of all sizes, some of them equal.
+template <class T = double>
+Matrix<T> banded(std::int32_t n, std::int32_t near, double diagonal) {
+  Entries e;
+  for (std::int32_t i = 0; i < n; ++i) {
+    e[{i, i}] = diagonal;
+    for (std::int32_t j = std::max(0, i - near); j < i; ++j)
+      e[{i, j}] = e[{j, i}] = -std::abs(std::sin(i % 7 + 3.0 * (j % 5)));
+  }
+  return from_entries<T>(n, e);
+}
+
+// Rows that read the ones beside them, and two that all others read.
+template <class T = double>
+Matrix<T> with_hubs(std::int32_t n, std::int32_t one, std::int32_t other) {
+  Entries e;
+  for (std::int32_t i = 0; i < n; ++i) {
+    e[{i, i}] = i == one || i == other ? 0.3 * n : 4.0;
+    if (i > 0) e[{i, i - 1}] = e[{i - 1, i}] = -0.5 - 0.1 * (i % 3);
+    for (const std::int32_t hub : {one, other})
+      if (i != hub) e[{i, hub}] = e[{hub, i}] = -0.1 - 0.01 * (i % 5);
+  }
+  return from_entries<T>(n, e);
+}
+
 inline std::vector<std::int32_t> random_partition(std::int32_t n, int pes, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<std::int32_t> part(static_cast<std::size_t>(n));

@@ -1,7 +1,5 @@
 #include "cpufree/solvers/gpu/layout/inverse.hpp"
 
-#include <algorithm>
-
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/shared.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
@@ -16,9 +14,6 @@ using Int32s = DeviceArray<std::int32_t>;
 using Int64s = DeviceArray<std::int64_t>;
 using Words = DeviceArray<std::uint32_t>;
 using Singles = DeviceArray<float>;
-
-// Teams at once: enough for all multiprocessors, with 17 KB of far memory each.
-constexpr std::int64_t kTeams = 16384;
 
 struct FactorThere {
   Int64s ptr;
@@ -75,9 +70,8 @@ class InverseMaker {
   }
 
   FactorThere invert(const Words& replaced, const Words& of_column) const {
-    const std::int64_t teams = std::min<std::int64_t>(kTeams, std::max(rows_.rows, 1));
-    constexpr std::int64_t kFar = layout::kMostInverse * (layout::kMostInverse + 1) / 2;
-    const auto far = array<double>(teams * kFar);
+    const std::int64_t teams = inverse_teams(rows_.rows);
+    const auto far = array<double>(teams * kFarInverse);
     const Int32s count = array<std::int32_t>(rows_.rows);
     const std::int64_t room = rows_.nnz + rows_.rows;
     const Int32s col = array<std::int32_t>(room);

@@ -12,6 +12,7 @@
 #include "cpufree/problem/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
+#include "cpufree/solvers/gpu/layout/inverse.hpp"
 #include "cpufree/solvers/host/gather.hpp"
 
 namespace cpufree {
@@ -223,6 +224,8 @@ bool have_room(const GpuPlace& place, const GivenCsr<T>& matrix,
     const auto sharing = std::ranges::count(place.devices, device);
     double need = room_for(sharing * (cuts[k + 1] - cuts[k]), sharing * nonzeros, sizeof(T),
                            copies_of_entries(place.spec, matrix, device));
+    if (place.spec.factors.any())
+      need += static_cast<double>(sharing * inverse_teams(cuts[k + 1] - cuts[k]) * kFarInverse * 8);
     if (device == place.devices.front())
       need += room_for(0, begin_of(matrix, cuts.back()), sizeof(T), copies_for_levels(place.spec));
     if (need >= free_on(device)) return false;
