@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from cpufree.arguments import Count, Engine, Gpus, Method, Preconditioner
+from cpufree.engines.expected import Workload
 from cpufree.errors import InvalidInputError, NotConvergedError, VectorError
 from cpufree.solvers.factors import within_call
-from cpufree.solvers.forecast import ExpectedCall, Workload
+from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.solver import Solver
 
 

@@ -358,9 +358,8 @@ class Solver:
             limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             # A look at all entries takes the host longer than the bus takes to send them.
             later = bool(layout.devices) and matrix.team is None and progress is None
-            prepared = None
-            if count == 1:
-                prepared = vectors.prepare_vectors(matrix, b, x0, finite=not later)
+            one = count == 1
+            prepared = vectors.prepare_vectors(matrix, b, x0, finite=not later) if one else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
