@@ -11,6 +11,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from cpufree.arguments import Count, Engine, Gpus, Method, Preconditioner
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
@@ -118,15 +120,25 @@ class _Pattern:
 
     def products(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return left_i right_j for each entry (i, j), summed over columns of both."""
-        numbers = torch.arange(self.n, device=self.crow.device)
-        nnz = self.col.shape[0]
-        rows = torch.repeat_interleave(numbers, self.crow.diff(), output_size=nnz)
+        rows = self._rows()
+
+        def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a.index_select(0, rows) * b.index_select(0, self.col)
+
         if left.dim() == 1:
-            return left[rows] * right[self.col]
+            return product(left, right)
         # One by one: products of all columns would take k times the memory of A.
-        pairs = zip(left.unbind(1), right.unbind(1), strict=True)
-        first, *others = (a[rows] * b[self.col] for a, b in pairs)
+        first, *others = map(product, left.unbind(1), right.unbind(1))
         return sum(others, start=first)
+
+    def _rows(self) -> torch.Tensor:
+        """Return the number of the row of each entry."""
+        if cuda_device(self.crow) is None:
+            # PyTorch's would wait for threads that wait for a core; index_select has none either.
+            numbers = np.arange(self.n, dtype=self.col.numpy().dtype)
+            return torch.from_numpy(np.repeat(numbers, np.diff(self.crow.numpy())))
+        numbers = torch.arange(self.n, dtype=self.col.dtype, device=self.col.device)
+        return torch.repeat_interleave(numbers, self.crow.diff(), output_size=self.col.shape[0])
 
 
 class _Values:
