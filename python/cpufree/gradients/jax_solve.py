@@ -103,8 +103,7 @@ def solve(
     require_type(data.dtype.name, b.dtype.name, "b")
     require_shape(n, tuple(b.shape), "b")
     asked.require_fits(solver, data.dtype.name)
-    counts = jnp.diff(indptr)
-    rows = jnp.repeat(jnp.arange(n), counts, total_repeat_length=indices.shape[0])
+    rows = _rows(indptr, indices.shape[0])
 
     def product(x: Any) -> Any:
         entries = data if x.ndim == 1 else data[:, None]
@@ -167,6 +166,14 @@ class _Values:
         """Return the same with a copy of the values: JAX's memory is ours during the call alone."""
         data, indices, indptr = self._arrays
         return _Values(data.copy(), indices[:0], indptr[:0], self.pattern)
+
+
+def _rows(indptr: Any, nnz: int) -> Any:
+    """Return the number of the row of each entry; XLA takes seconds for that of a known one."""
+    n = int(indptr.shape[0]) - 1
+    if isinstance(indptr, jax.core.Tracer):
+        return jnp.repeat(jnp.arange(n), jnp.diff(indptr), total_repeat_length=nnz)
+    return np.repeat(np.arange(n, dtype=np.int32), np.diff(np.asarray(indptr)))
 
 
 class _Call:
@@ -244,7 +251,9 @@ def _parts(A: Any) -> tuple[Any, Any, Any]:
             f"A is a {type(A).__name__}: pass a jax.experimental.sparse.BCSR (of a BCOO: "
             "BCSR.from_bcoo(A)), or the tuple (data, indices, indptr)"
         )
-    data, indices, indptr = (jnp.asarray(part) for part in parts)
+    # A pattern that is known while a function is traced stays so.
+    indices, indptr = (v if isinstance(v, jax.Array) else np.asarray(v) for v in parts[1:])
+    data = jnp.asarray(parts[0])
     if {v.ndim for v in (data, indices, indptr)} != {1} or data.shape != indices.shape:
         shapes = ", ".join(str(v.shape) for v in (data, indices, indptr))
         raise MatrixError(f"A has arrays of shapes {shapes}: they must be (nnz,), (nnz,), (n+1,)")

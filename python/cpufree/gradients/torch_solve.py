@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, cast
 
 import numpy as np
@@ -119,26 +120,24 @@ class _Pattern:
         return int(self.crow.shape[0]) - 1
 
     def products(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """Return left_i right_j for each entry (i, j), summed over columns of both."""
-        rows = self._rows()
-
-        def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-            return a.index_select(0, rows) * b.index_select(0, self.col)
-
+        """Return -left_i right_j for each entry (i, j), summed over columns of both."""
         if left.dim() == 1:
-            return product(left, right)
+            return self._product(left, right)
         # One by one: products of all columns would take k times the memory of A.
-        first, *others = map(product, left.unbind(1), right.unbind(1))
-        return sum(others, start=first)
+        pairs = zip(left.unbind(1), right.unbind(1), strict=True)
+        return reduce(torch.add, (self._product(*pair) for pair in pairs))
 
-    def _rows(self) -> torch.Tensor:
-        """Return the number of the row of each entry."""
-        if cuda_device(self.crow) is None:
-            # PyTorch's would wait for threads that wait for a core; index_select has none either.
-            numbers = np.arange(self.n, dtype=self.col.numpy().dtype)
-            return torch.from_numpy(np.repeat(numbers, np.diff(self.crow.numpy())))
-        numbers = torch.arange(self.n, dtype=self.col.dtype, device=self.col.device)
-        return torch.repeat_interleave(numbers, self.crow.diff(), output_size=self.col.shape[0])
+    def _product(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        there = right.index_select(0, self.col)
+        if torch.is_grad_enabled() or cuda_device(left) is not None:
+            numbers = torch.arange(self.n, dtype=self.col.dtype, device=self.col.device)
+            nnz = self.col.shape[0]
+            rows = torch.repeat_interleave(numbers, self.crow.diff(), output_size=nnz)
+            return (-left).index_select(0, rows) * there
+        # PyTorch's threads, which the rest would wake, wait for cores that a solve has just had.
+        here = np.repeat(np.negative(left.detach().numpy()), np.diff(self.crow.numpy()))
+        here *= there.detach().numpy()
+        return torch.from_numpy(here)
 
 
 class _Values:
@@ -226,7 +225,7 @@ class _Solve(torch.autograd.Function):  # type: ignore[misc]
         of_values = None
         if ctx.needs_input_grad[0]:
             left, right = (x, adjoint) if call.transposed else (adjoint, x)
-            of_values = -call.pattern.products(left, right)
+            of_values = call.pattern.products(left, right)
         return of_values, adjoint if ctx.needs_input_grad[1] else None, None
 
 

@@ -99,6 +99,17 @@ def test_derivatives_are_those_of_jax(columns: tuple[int, ...], wrap: Callable[[
     close(all_of(x_of)(*given), all_of(reference)(*given))
 
 
+def test_matrix_may_be_an_argument_of_a_traced_function() -> None:
+    data, b = values_of(random(NNZ)), random(N)
+    loss = jax.jit(jax.grad(lambda d, i, p, b: (solve((d, i, p), b, **TIGHT) ** 2).sum()))
+    given = jax.jit(lambda matrix, b: solve(matrix, b, **TIGHT))
+    close(given(bcsr(data), b), jnp.linalg.solve(dense(data), b))
+    close(
+        loss(data, jnp.asarray(A.indices), jnp.asarray(A.indptr), b),
+        jax.grad(lambda d: (jnp.linalg.solve(dense(d), b) ** 2).sum())(data),
+    )
+
+
 def test_gradient_with_respect_to_each_entry_by_itself() -> None:
     b, data = random(N), jnp.asarray(A.data)
     ours = jax.hessian(lambda d: (solve((d, A.indices, A.indptr), b, **TIGHT) ** 2).sum())(data)
