@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -145,27 +146,27 @@ _KEPT_LOCK = threading.Lock()
 
 
 class _Values:
-    """A matrix on the host that knows its content again."""
+    """A matrix on the host that knows its content again, by digests."""
 
-    def __init__(self, data: Any, indices: Any, indptr: Any, pattern: Any = None) -> None:
-        self._arrays = (data, indices, indptr)
-        self.pattern = pattern or (digest(indptr), digest(indices), data.dtype.name)
+    def __init__(self, data: Any, indices: Any, indptr: Any) -> None:
+        self._arrays: tuple[Any, ...] = (data, indices, indptr)
+        self.pattern = (digest(indptr), digest(indices), data.dtype.name)
+        self._content = (self.pattern, digest(data))
 
     def matrix(self) -> Any:
         """Return the matrix as Solver takes it; its arrays are shared."""
         n = self._arrays[2].size - 1
         return sp.csr_array(self._arrays, shape=(n, n))
 
+    def kept(self) -> _Values:
+        """Return the same without its arrays: JAX's memory is ours during the call alone."""
+        alone = copy(self)
+        alone._arrays = ()
+        return alone
+
     def same_as(self, other: Any) -> bool:
         """Return whether another one has the same pattern and values."""
-        if not isinstance(other, _Values) or self.pattern != other.pattern:
-            return False
-        return np.array_equal(self._arrays[0], other._arrays[0])
-
-    def kept(self) -> _Values:
-        """Return the same with a copy of the values: JAX's memory is ours during the call alone."""
-        data, indices, indptr = self._arrays
-        return _Values(data.copy(), indices[:0], indptr[:0], self.pattern)
+        return isinstance(other, _Values) and self._content == other._content
 
 
 def _rows(indptr: Any, nnz: int) -> Any:
