@@ -42,7 +42,7 @@ def test_a_folder_with_too_many_sources_is_named(tmp_path: Path) -> None:
 
 def test_an_exception_that_is_none_any_more_is_named(tmp_path: Path) -> None:
     tree(tmp_path, short=1)
-    assert "bench: within the limits: take it out of EXCEPTIONS" in check(tmp_path).stdout
+    assert "cpufree/formats: within the limits: take it out of EXCEPTIONS" in check(tmp_path).stdout
 
 
 def test_the_repository_keeps_the_limits() -> None:
