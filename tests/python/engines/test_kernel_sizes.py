@@ -18,7 +18,7 @@ MOST_BYTES = {
     ("prcg", "chebyshev"): 225_000,
     ("cg", "chebyshev"): 280_000,
     ("pipecg", "jacobi"): 265_000,
-    ("cg", "amg"): 390_000,
+    ("cg", "amg"): 400_000,
 }
 
 
