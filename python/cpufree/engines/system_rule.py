@@ -73,7 +73,7 @@ def choose_place(
         running: for each GPU, in the order in which they are taken: whether CUDA runs there.
         blocks: of the CPU engine; None: it is not to be used.
         forecast: of the system. known: the machine.
-        iteration: seconds of one on so many GPUs.
+        iteration: seconds of an iteration on N GPUs.
     """
     expected = forecast.expected
     starts = {

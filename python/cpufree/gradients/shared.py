@@ -87,7 +87,7 @@ class _Link:
         self._number = -1
 
     def has(self, solver: Solver, values: Values) -> bool:
-        """Return whether the Solver has these values: nobody has updated it since."""
+        """Return whether the Solver has these values, and no update since."""
         known = self._values
         return known is not None and self._number == solver.updates and known.same_as(values)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from grid_matrices import grid, shuffled
 
 from cpufree.engines.partition_gain import gain_on
 from cpufree.errors import InvalidInputError
@@ -24,18 +25,6 @@ from cpufree.partition.methods import (
     rcm,
     starts_of,
 )
-
-
-def grid(m: int, n: int) -> CsrMatrix:
-    """Return the 5-point matrix of an m × n grid."""
-    line = [sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in (m, n)]
-    return as_csr(sp.kronsum(line[1], line[0], format="csr"))
-
-
-def shuffled(A: CsrMatrix, seed: int = 1) -> CsrMatrix:
-    """Return A with its rows and columns in random order."""
-    order = np.random.default_rng(seed).permutation(A.shape[0])
-    return as_csr(A.to_scipy()[order][:, order])
 
 
 def gain(search: float = 1e-6, ghost: float = 1e-8, cut: float = 1e-8) -> Gain:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from grid_matrices import grid, shuffled
 
 import cpufree
 from cpufree.errors import InvalidInputError, UnsupportedError
@@ -22,18 +23,6 @@ from cpufree.partition.methods import (
     partition,
     report,
 )
-
-
-def grid(m: int, n: int) -> CsrMatrix:
-    """Return the 5-point matrix of an m × n grid."""
-    line = [sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in (m, n)]
-    return as_csr(sp.kronsum(line[1], line[0], format="csr"))
-
-
-def shuffled(A: CsrMatrix, seed: int = 1) -> CsrMatrix:
-    """Return A with its rows and columns in random order."""
-    order = np.random.default_rng(seed).permutation(A.shape[0])
-    return as_csr(A.to_scipy()[order][:, order])
 
 
 def random_pattern(n: int, entries: int, seed: int) -> CsrMatrix:

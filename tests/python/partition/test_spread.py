@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
+from grid_matrices import grid, shuffled
 
-from cpufree.matrix.load import as_csr
-from cpufree.matrix.problem import CsrMatrix
 from cpufree.partition.cost import Gain, Spread
 from cpufree.partition.methods import partition
-
-
-def grid(m: int, n: int) -> CsrMatrix:
-    """Return the 5-point matrix of an m × n grid."""
-    line = [sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in (m, n)]
-    return as_csr(sp.kronsum(line[1], line[0], format="csr"))
-
-
-def shuffled(A: CsrMatrix) -> CsrMatrix:
-    """Return A with its rows and columns in random order."""
-    order = np.random.default_rng(1).permutation(A.shape[0])
-    return as_csr(A.to_scipy()[order][:, order])
 
 
 @pytest.mark.parametrize("pes", [2, 3])
