@@ -107,6 +107,8 @@ def solve_many(
     found = batch.solve(Asked(options, device, check, watch))
     if watch.error is not None:
         raise watch.error
+    for name in ("residual", "true_residual", "bnorm"):
+        found[name][list(batch.errors)] = np.nan
     reasons = {name: Reason(name) for name in {*found["reasons"]} - {None}}
     kinds = [None if k in batch.errors else reasons[r] for k, r in enumerate(found["reasons"])]
     return ManyResult(

@@ -22,7 +22,7 @@ class ManyResult:
     Attributes
     ----------
     x : array (k, n), or list of k arrays where systems differ in size
-        The solutions, or the last iterates where not converged; 0 of a system that was refused.
+        The solutions, or the last iterates where not converged; NaN of a system that was refused.
         Beside b, where that lies on a GPU.
     converged : array of bool (k,)
         Whether ‖b - A x‖₂ ≤ max(rtol ‖b‖₂, atol), by the true residual.
@@ -33,7 +33,7 @@ class ManyResult:
     iterations : array of int (k,)
         Of each system.
     residual, true_residual, bnorm : array of float64 (k,)
-        ‖r‖₂ of the recurrence, ‖b - A x‖₂ and ‖b‖₂ of each system.
+        ‖r‖₂ of the recurrence, ‖b - A x‖₂ and ‖b‖₂; NaN of a system that was refused.
     method, pc, engine : str
         What all were solved by, and where.
     seconds : float

@@ -172,7 +172,7 @@ class Stack(Batch):
             part = asked.run(rest, True, self.b.dtype, False)
             self.x[again] = x
             _put(found, again, part)
-        self.x[sorted(self.errors)] = 0.0
+        self.x[sorted(self.errors)] = np.nan
         return found
 
     def solutions(self) -> Any:
@@ -262,11 +262,13 @@ class Lists(Batch):
 
     def solutions(self) -> Any:
         """Return the solutions: (k, n) where all have one size, else a list."""
+        for k in self.errors:
+            self.out[k][:] = np.nan
         sizes = {x.size for x in self.out if x.size > 0}  # 0: of what is no matrix
         if len(sizes) > 1 or not self.out:
             return self.out
         n = max(sizes, default=0)
-        rows = [x if x.size == n else np.zeros(n, dtype=self.dtype) for x in self.out]
+        rows = [x if x.size == n else np.full(n, np.nan, self.dtype) for x in self.out]
         return np.array(rows, dtype=self.dtype)
 
 

@@ -95,7 +95,7 @@ def test_what_is_wrong_with_one_system_leaves_the_others_right() -> None:
     assert str(result.reasons[4]) == "DIVERGED_INDEFINITE_MAT" and result.reasons[1] is None
     assert result.failed == [1, 2, 3, 4, 6] and not result
     assert "systems 1, 2, 3, 4 and 6 of 7" in result.message
-    assert np.array_equal(result.x[1], np.zeros(25))
+    assert np.isnan(result.x[1]).all() and np.isnan(result.true_residual[1])
     assert worst([A, dense], result.x[[0, 5]], b[[0, 5]]) <= 1e-10
     alone = cpufree.solve_many([A], b[:1], rtol=1e-10)
     assert np.array_equal(alone.x[0], result.x[0])
@@ -151,7 +151,8 @@ def test_a_tuple_of_three_matrices_is_a_list_of_them() -> None:
     result = cpufree.solve_many((np.eye(3), 2.0 * np.eye(3), grid(3, 1)), np.ones((3, 3)))
     assert result and result.x[1].tolist() == [0.5] * 3
     refused = cpufree.solve_many([np.eye(3)], np.full((1, 3), 1j))
-    assert refused.x.tolist() == [[0.0] * 3] and isinstance(refused.errors[0], VectorError)
+    assert np.isnan(refused.x).all() and refused.x.shape == (1, 3)
+    assert isinstance(refused.errors[0], VectorError)
 
 
 def test_no_systems_are_no_error() -> None:
