@@ -5,6 +5,7 @@ random gradient with respect to x to those with respect to b and to the values o
 JAX inside jit, and Solver.solve alone. `iterations` are those of each.
 """
 
+import importlib
 import importlib.util
 import time
 from collections.abc import Iterator, Mapping
@@ -12,10 +13,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 import cpufree
-import cpufree.torch
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.solving import matrix
@@ -37,6 +36,7 @@ class Counted:
 
 def tensors(A: Any, device: str) -> tuple[Any, Any, Any, Any, Any]:
     """Return A in compressed rows, b, and the gradient with respect to x, on a device."""
+    torch = importlib.import_module("torch")
     rng = np.random.default_rng(1)
     arrays = [A.indptr, A.indices, A.data, *rng.standard_normal((2, A.shape[0]))]
     crow, col, values, b, toward = (torch.tensor(array).to(device) for array in arrays)
@@ -61,6 +61,8 @@ def calls_of_jax(A: Any, b: Any, toward: Any, **options: Any) -> dict[str, Any]:
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    # PyTorch is an extra: a list of the benchmarks needs none.
+    torch, ours = importlib.import_module("torch"), importlib.import_module("cpufree.torch")
     A = matrix(case)
     on_gpu = case.engine == "cuda_p2p"
     crow, col, values, b, toward = tensors(A, "cuda" if on_gpu else "cpu")
@@ -80,7 +82,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
             return {"seconds": clock() - begin, "iterations": counted.iterations}
 
         def forward() -> Any:
-            return cpufree.torch.solve((crow, col, values), b, solver=solver, rtol=case.rtol)
+            return ours.solve((crow, col, values), b, solver=solver, rtol=case.rtol)
 
         x = forward()
         vectors = [v.detach().cpu().numpy() for v in (b, toward)]
