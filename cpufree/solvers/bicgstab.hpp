@@ -68,7 +68,8 @@ class StabilizedBiCg : public Recurrence<Ctx, M> {
   }
   CPUFREE_KERNEL_FN void settle() {
     if (!is_behind_) return;
-    c_.rows([&](Row i, int) { take_step(i, v_.p[i]); });
+    const Mover move = mover();
+    c_.rows([&](Row i, int) { move(i, v_.p[i]); });
     is_behind_ = false;
   }
 
@@ -101,30 +102,42 @@ class StabilizedBiCg : public Recurrence<Ctx, M> {
     return true;
   }
 
-  // x += alpha p + omega M s; r = s - omega t, s being r.
-  CPUFREE_KERNEL_FN T take_step(Row i, T p) const {
-    const T s = v_.r[i], x = v_.x[i];
-    const T r = s - omega_ * t_[i];
-    v_.x[i] = x + (alpha_ * p + omega_ * m_of_s_[i]);
-    v_.r[i] = r;
-    return r;
+  // What takes the step, held by the loops that do: x += alpha p + omega M s; r = s - omega t, s
+  // being r. Returns r.
+  struct Mover {
+    T alpha, omega;
+    Private<T> x, r, t;
+    Ghosted<T> image;
+    CPUFREE_KERNEL_FN T operator()(Row i, T p) const {
+      const T next_x = x[i] + (alpha * p + omega * image[i]);
+      const T next_r = r[i] - omega * t[i];
+      x[i] = next_x;
+      r[i] = next_r;
+      return next_r;
+    }
+  };
+  CPUFREE_KERNEL_FN Mover mover() const {
+    return {
+        c_.in_register(alpha_), c_.in_register(omega_), c_.hot(v_.x), c_.hot(v_.r), t_, m_of_s_};
   }
 
   // p = M r + beta (p - omega M v), as it travels; x and r take the step before it.
   CPUFREE_KERNEL_FN void update_direction() {
     const M m = m_;
     const auto p = c_.hot(v_.p);
-    const T beta = c_.in_register(beta_), omega = c_.in_register(omega_);
+    const Private<T> v = v_of_p_, r = c_.hot(v_.r);
+    const Mover move = mover();
+    const T beta = c_.in_register(beta_), omega = move.omega;
     const bool moves = is_behind_, first = steps_ == 0;
     c_.exchange(
         p,
         [&](Row i, int) {
           const T old = p[i];
-          const T of_v = m.image(i, v_of_p_[i]);
-          const T image = m.image(i, moves ? take_step(i, old) : v_.r[i]);
+          const T of_v = m.image(i, v[i]);
+          const T image = m.image(i, moves ? move(i, old) : r[i]);
           return first ? image : image + beta * (old - omega * of_v);
         },
-        p, v_of_p_, v_.r, v_.x, t_, m.reads());
+        p, v, r, v_.x, t_, m.reads());
     is_behind_ = false;
     rho_ = next_rho_;
   }

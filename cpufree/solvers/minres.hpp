@@ -75,7 +75,9 @@ class MinimalResidual : public Recurrence<Ctx, M> {
   }
   CPUFREE_KERNEL_FN void settle() {
     if (!is_behind_) return;
-    c_.rows([&](Row i, int) { take_step(i, previous_image(i)); });
+    const Mover move = mover();
+    const Private<T> before = lanczos_.older;
+    c_.rows([&](Row i, int) { move(i, image_of(m_, v_.q, i, before[i])); });
     is_behind_ = false;
     direction_.turn();
   }
@@ -109,23 +111,32 @@ class MinimalResidual : public Recurrence<Ctx, M> {
     bool sound = false;   // A does not map r to nothing, as far as rounding errors show
   };
 
-  // M times the Lanczos vector before the present one.
-  CPUFREE_KERNEL_FN T previous_image(Row i) const {
-    if constexpr (M::pointwise)
-      return m_.image(i, lanczos_.older[i]);
-    else
-      return v_.q[i];
+  // What takes the step, held by the loops that do: w, x and r of a row, from M times the Lanczos
+  // vector before the present one. All is read before any of it is written.
+  struct Mover {
+    T image, second, third, length, of_r, of_v;
+    Private<T> w, older, v, x, r;
+    CPUFREE_KERNEL_FN void operator()(Row i, T of_before) const {
+      const T next = image * of_before - second * w[i] - third * older[i];
+      const T next_x = x[i] + length * next;
+      const T next_r = of_r * r[i] - of_v * v[i];
+      older[i] = next;
+      x[i] = next_x;
+      r[i] = next_r;
+    }
+  };
+  CPUFREE_KERNEL_FN Mover mover() const {
+    const auto held = [&](double number) { return c_.in_register(static_cast<T>(number)); };
+    return {held(step_.image), held(step_.second), held(step_.third), held(step_.length),
+            held(step_.of_r),  held(step_.of_v),   direction_.newer,  direction_.older,
+            lanczos_.newer,    c_.hot(v_.x),       c_.hot(v_.r)};
   }
-
-  // w, x and r of a row take the step. All is read before any of it is written.
-  CPUFREE_KERNEL_FN void take_step(Row i, T image) const {
-    const T w = direction_.newer[i], older = direction_.older[i];
-    const T v = lanczos_.newer[i], x = v_.x[i], r = v_.r[i];
-    const T next = static_cast<T>(step_.image) * image - static_cast<T>(step_.second) * w -
-                   static_cast<T>(step_.third) * older;
-    direction_.older[i] = next;
-    v_.x[i] = x + static_cast<T>(step_.length) * next;
-    v_.r[i] = static_cast<T>(step_.of_r) * r - static_cast<T>(step_.of_v) * v;
+  // M times the vector before the present one, which is `before`.
+  CPUFREE_KERNEL_FN static T image_of(const M& m, const Private<T>& kept, Row i, T before) {
+    if constexpr (M::pointwise)
+      return m.image(i, before);
+    else
+      return kept[i];
   }
 
   // v = r, and nothing before it.
@@ -153,12 +164,16 @@ class MinimalResidual : public Recurrence<Ctx, M> {
     const T of_v = c_.in_register(static_cast<T>(delta * over));
     const T of_older = c_.in_register(static_cast<T>(gamma / previous_gamma_));
     const bool moves = is_behind_;
-    const bool met = spread(sums, lanczos_.older, [&](Row i) {
-      const T image = previous_image(i);
-      const T next = of_s * v_.s[i] - of_v * lanczos_.newer[i] - of_older * lanczos_.older[i];
-      if (moves) take_step(i, image);
-      lanczos_.older[i] = next;
-      if constexpr (!M::pointwise) v_.q[i] = v_.p[i];
+    const Mover move = mover();
+    const M m = m_;
+    const Private<T> s = c_.hot(v_.s), newer = lanczos_.newer, older = lanczos_.older, q = v_.q;
+    const auto p = c_.hot(v_.p);
+    const bool met = spread(sums, older, [&](Row i) {
+      const T before = older[i];
+      const T next = of_s * s[i] - of_v * newer[i] - of_older * before;
+      if (moves) move(i, image_of(m, q, i, before));
+      older[i] = next;
+      if constexpr (!M::pointwise) q[i] = p[i];
       return next;
     });
     lanczos_.turn();

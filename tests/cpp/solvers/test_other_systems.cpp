@@ -295,7 +295,7 @@ TEST(preconditioners_that_do_not_suit_are_refused) {
                                    {kBicgstab, Preconditioner::chebyshev},
                                    {kBicgstab, Preconditioner::fsai},
                                    {kBicgstab, Preconditioner::amg}})
-    CHECK_THROWS(solved(a, wave(25), spec_of(method, pc)), InvalidInput);
+    CHECK_THROWS(InvalidInput, solved(a, wave(25), spec_of(method, pc)));
 }
 
 // What is said to have converged has: random systems, symmetric and not, some of them singular.
