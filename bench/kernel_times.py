@@ -20,7 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/suppo
 
 import nvrtc  # type: ignore[import-not-found]
 
-METHODS = {"cg": "ConjugateGradient", "prcg": "PredictRecompute", "pipecg": "PipelinedCg"}
+METHODS = {
+    "cg": "ConjugateGradient", "prcg": "PredictRecompute", "pipecg": "PipelinedCg",
+    "minres": "MinimalResidual", "bicgstab": "StabilizedBiCg",
+}  # fmt: skip
 PRECONDITIONERS = {
     "none": "Identity", "jacobi": "Jacobi", "chebyshev": "Chebyshev", "fsai": "Factored",
     "amg": "Multigrid",
@@ -41,6 +44,7 @@ KERNELS = [
     *(("prcg", pc, "what occurs") for pc in PRECONDITIONERS if pc != "amg"),
     *(("cg", pc, "what occurs") for pc in ("jacobi", "chebyshev", "amg")),
     *(("pipecg", pc, "what occurs") for pc in ("jacobi", "chebyshev", "fsai")),
+    *((method, "jacobi", "what occurs") for method in ("minres", "bicgstab")),
     *(("prcg", "jacobi", form) for form in FORMS if form not in ("what occurs", "8 columns")),
     ("cg", "amg", "several GPUs"),
     ("pipecg", "chebyshev", "streamed, several GPUs"),

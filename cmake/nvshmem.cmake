@@ -25,7 +25,8 @@ set_source_files_properties(cpufree/launch/gpu/heaps.cpp PROPERTIES
   COMPILE_DEFINITIONS "CPUFREE_NVSHMEM_BUILT=\"${version}\"")
 
 set(remote_sources cpufree/engines/nvshmem/calls.cu)
-foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:PipelinedCg)
+foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:PipelinedCg
+        minres:MinimalResidual bicgstab:StabilizedBiCg)
   string(REPLACE ":" ";" pair ${method_and_algorithm})
   list(GET pair 0 method)
   list(GET pair 1 algorithm)
@@ -33,6 +34,10 @@ foreach(method_and_algorithm cg:ConjugateGradient prcg:PredictRecompute pipecg:P
     string(REPLACE ":" ";" pair ${pc_and_class})
     list(GET pair 0 pc)
     list(GET pair 1 preconditioner)
+    if((method STREQUAL "minres" AND pc STREQUAL "chebyshev")
+       OR (method STREQUAL "bicgstab" AND pc MATCHES "chebyshev|factored"))
+      continue()
+    endif()
     foreach(type float double)
       set(source "${CMAKE_BINARY_DIR}/kernels/remote_${method}_${pc}_${type}.cu")
       configure_file(cpufree/solvers/gpu/kernels/remote_kernel.cu.in "${source}" @ONLY)

@@ -239,7 +239,8 @@ template <class T>
 std::unique_ptr<MethodSteps<T>> make_steps(Method method) {
   if (method == Method::cg) return std::make_unique<CgSteps<T>>();
   if (method == Method::prcg) return std::make_unique<PrcgSteps<T>>();
-  return std::make_unique<PipecgSteps<T>>();
+  if (method == Method::pipecg) return std::make_unique<PipecgSteps<T>>();
+  throw Unsupported("no baseline drives this method");
 }
 
 }  // namespace cpufree::baselines

@@ -75,11 +75,11 @@ struct VectorSet {
   P s = {};
   C b = {};
   D inverse_diagonal = {};  // Jacobi, Chebyshev
-  P z = {};                 // pipecg; not pointwise: preconditioned vector
-  P w = {};                 // pipecg
-  P n = {};                 // pipecg
-  P u = {};                 // not pointwise, prcg and pipecg: preconditioned residual
-  P q = {};                 // not pointwise, pipecg
+  P z = {};                 // pipecg, minres, bicgstab; not pointwise: preconditioned vector
+  P w = {};                 // pipecg, minres, bicgstab
+  P n = {};                 // pipecg, minres
+  P u = {};                 // minres; not pointwise, prcg and pipecg: preconditioned residual
+  P q = {};                 // not pointwise, pipecg and minres
   P out = {};               // not pointwise: its result
   P rest = {};              // Chebyshev: its own residual
   G p = {};

@@ -1,9 +1,11 @@
 // The solver kernel: what every block of every PE runs, from the right-hand side to the answer.
 #pragma once
 
+#include "cpufree/solvers/bicgstab.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/chebyshev.hpp"
 #include "cpufree/solvers/factored.hpp"
+#include "cpufree/solvers/minres.hpp"
 #include "cpufree/solvers/pipelined_cg.hpp"
 #include "cpufree/solvers/prcg.hpp"
 

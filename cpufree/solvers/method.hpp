@@ -6,7 +6,7 @@
 
 namespace cpufree {
 
-enum class Method : std::int32_t { cg, prcg, pipecg };
+enum class Method : std::int32_t { cg, prcg, pipecg, minres, bicgstab };
 enum class Preconditioner : std::int32_t { none, jacobi, chebyshev, fsai, amg };
 
 // Why a solve ended. Names and meanings after PETSc's KSPConvergedReason where it has one.

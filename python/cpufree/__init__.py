@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cpufree.solvers.once import solve
     from cpufree.solvers.result import Reason, Result
     from cpufree.solvers.scipy_cg import cg
+    from cpufree.solvers.scipy_others import bicgstab, minres
     from cpufree.solvers.solver import Solver
 
 __all__ = [
@@ -66,12 +67,14 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
     "amg",
+    "bicgstab",
     "cg",
     "errors",
     "generate",
     "load_matrix",
     "load_partition",
     "load_vector",
+    "minres",
     "open_rows",
     "program",
     "save_matrix",
@@ -100,6 +103,7 @@ _HOMES = {
     "solve_many": "solvers.many",
     "ManyResult": "solvers.many_result",
     "cg": "solvers.scipy_cg",
+    **dict.fromkeys(("minres", "bicgstab"), "solvers.scipy_others"),
     "program": "compiler.decorated",
     **dict.fromkeys(("Reason", "Result"), "solvers.result"),
     "RowSlab": "matrix.rows",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 # Words that a variable of type str may hold as well; editors complete them.
 Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
-Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg"] | str
+Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg", "minres", "bicgstab"] | str
 Preconditioner: TypeAlias = Literal["auto", "jacobi", "chebyshev", "fsai", "amg", "none"] | str
 Columns: TypeAlias = Literal["auto", "together", "one by one"] | str
 """How several right-hand sides are solved."""

@@ -115,7 +115,9 @@ MEANINGS = {
     "maxiter": "Most iterations; default 10 n.",
     "method": """Variant of conjugate gradients: "cg" (Hestenes and Stiefel 1952), "prcg" (Chen and
         Carson 2020, one reduction per iteration), "pipecg" (Ghysels and Vanroose 2014, one
-        reduction, overlapped). Auto is prcg, unless `pc` is "amg", which is for cg, or
+        reduction, overlapped); or for a matrix that is not positive definite "minres" (Paige and
+        Saunders 1975, A symmetric) or "bicgstab" (van der Vorst 1992, A not symmetric), for which A
+        is checked accordingly. Auto is prcg, unless `pc` is "amg", which is for cg, or
         "none" and measurements of systems of this size on as many GPUs say otherwise;
         `Result.why` gives the reason.""",
     "pc": """Preconditioner: the inverse diagonal ("jacobi"), a polynomial of `chebyshev_degree`

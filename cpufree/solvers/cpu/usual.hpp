@@ -7,11 +7,6 @@
 
 namespace cpufree {
 
-template <template <class, class> class A, template <class, class> class B>
-inline constexpr bool kSameMethod = false;
-template <template <class, class> class A>
-inline constexpr bool kSameMethod<A, A> = true;
-
 // What pc="auto" may take of systems in double precision; others are rare.
 template <class T>
 inline constexpr bool kUsualCycle = sizeof(T) == sizeof(double);

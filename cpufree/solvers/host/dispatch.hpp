@@ -35,16 +35,36 @@ auto with_method(Method method, F&& f) {
       return f.template operator()<PredictRecompute>();
     case Method::pipecg:
       return f.template operator()<PipelinedCg>();
+    case Method::minres:
+      return f.template operator()<MinimalResidual>();
+    case Method::bicgstab:
+      return f.template operator()<StabilizedBiCg>();
   }
   throw InvalidInput("unknown method");
 }
+
+template <template <class, class> class A, template <class, class> class B>
+inline constexpr bool kSameMethod = false;
+template <template <class, class> class A>
+inline constexpr bool kSameMethod<A, A> = true;
+
+// Whether there is a kernel of a method and a preconditioner (check(SolveSpec) says why not).
+template <template <class, class> class Algorithm, class M>
+inline constexpr bool kHasKernel =
+    M::pointwise || !(kSameMethod<Algorithm, StabilizedBiCg> ||
+                      (kSameMethod<Algorithm, MinimalResidual> && MultipliesByA<M>));
 
 // Returns kernel_of.operator()<Algorithm, M>() for the method and the preconditioner named.
 template <class T, class F>
 auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of) {
   return with_method(method, [&]<template <class, class> class Algorithm>() {
-    return with_preconditioner<T>(
-        preconditioner, [&]<class M>() { return kernel_of.template operator()<Algorithm, M>(); });
+    return with_preconditioner<T>(preconditioner, [&]<class M>() {
+      using Kernel = decltype(kernel_of.template operator()<ConjugateGradient, M>());
+      if constexpr (!kHasKernel<Algorithm, M>)
+        return []() -> Kernel { throw Unsupported("the method has no such preconditioner"); }();
+      else
+        return kernel_of.template operator()<Algorithm, M>();
+    });
   });
 }
 

@@ -15,6 +15,10 @@ inline const char* algorithm_of(Method method) {
       return "PredictRecompute";
     case Method::pipecg:
       return "PipelinedCg";
+    case Method::minres:
+      return "MinimalResidual";
+    case Method::bicgstab:
+      return "StabilizedBiCg";
   }
   throw InvalidInput("unknown method");
 }

@@ -20,6 +20,7 @@ void require_size(const char* what, std::size_t size, std::int32_t n) {
 
 std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   const bool pipelined = spec.method == Method::pipecg;
+  const bool minres = spec.method == Method::minres, bicgstab = spec.method == Method::bicgstab;
   const bool chebyshev = spec.preconditioner == Preconditioner::chebyshev;
   const bool factors = has_factors(spec.preconditioner);
   const bool applied = chebyshev || factors;  // row by row it cannot be
@@ -27,10 +28,11 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   needed.b = needed.x = needed.r = needed.s = true;
   const bool multigrid = spec.preconditioner == Preconditioner::amg;  // has vectors of its own
   needed.inverse_diagonal = spec.preconditioner != Preconditioner::none && !factors && !multigrid;
-  needed.z = pipelined || applied;
-  needed.w = needed.n = pipelined;
-  needed.u = applied && spec.method != Method::cg;
-  needed.q = applied && pipelined;
+  needed.z = pipelined || minres || bicgstab || applied;
+  needed.w = pipelined || minres || bicgstab;
+  needed.n = pipelined || minres;
+  needed.u = minres || (applied && spec.method != Method::cg);
+  needed.q = applied && (pipelined || minres);
   needed.out = applied;
   needed.rest = chebyshev;
   std::array<bool, kPrivateVectors> list{};
@@ -41,8 +43,8 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
 
 OnChipRequest wanted_by(const SolveSpec& spec, std::size_t value_bytes) {
   const auto needed = needed_vectors(spec);
-  const bool scratch =
-      spec.method == Method::pipecg || spec.preconditioner == Preconditioner::chebyshev;
+  const bool scratch = spec.method == Method::pipecg || spec.method == Method::bicgstab ||
+                       spec.preconditioner == Preconditioner::chebyshev;
   return {static_cast<int>(std::ranges::count(needed, true)), scratch, value_bytes};
 }
 

@@ -10,8 +10,11 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::pair<const char*, Method> kMethods[] = {
-    {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
+constexpr std::pair<const char*, Method> kMethods[] = {{"cg", Method::cg},
+                                                       {"prcg", Method::prcg},
+                                                       {"pipecg", Method::pipecg},
+                                                       {"minres", Method::minres},
+                                                       {"bicgstab", Method::bicgstab}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
     {"none", Preconditioner::none},
     {"jacobi", Preconditioner::jacobi},
@@ -128,6 +131,16 @@ void check(const SolveSpec& spec) {
               method_name(spec.method) +
               ": the recurrences of the others carry M r along, and lose it to the rounding errors "
               "of a cycle in single precision");
+  const Preconditioner pc = spec.preconditioner;
+  const bool plain = pc == Preconditioner::none || pc == Preconditioner::jacobi;
+  require(plain || spec.method != Method::bicgstab,
+          std::string("the preconditioner ") + preconditioner_name(pc) +
+              " is for symmetric matrices, and the method bicgstab for others: it takes jacobi or "
+              "none");
+  require(plain || pc == Preconditioner::fsai || spec.method != Method::minres,
+          std::string("the preconditioner ") + preconditioner_name(pc) +
+              " need not be positive definite where A is not, as the method minres wants it: it "
+              "takes jacobi, fsai or none");
   require(spec.trace_events >= kTraceShare && spec.trace_events <= kMostTraceEvents,
           "trace_events must lie between " + std::to_string(kTraceShare) + " and " +
               std::to_string(kMostTraceEvents) + ", not " + std::to_string(spec.trace_events));

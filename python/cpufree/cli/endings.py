@@ -39,18 +39,22 @@ ENDINGS: dict[Reason, Ending] = {
         14,
         "matrix not positive definite",
         "Conjugate gradients need a positive definite matrix. If A is negative definite, solve "
-        "-A x = -b; if it is indefinite, use MINRES or a direct solver.",
+        "-A x = -b; if it is indefinite, try --method minres, and --method bicgstab if it is not "
+        "symmetric.",
     ),
     Reason.DIVERGED_INDEFINITE_PC: Ending(
         15, "preconditioner not positive definite", "Try --pc jacobi or --pc none."
     ),
     Reason.DIVERGED_BREAKDOWN: Ending(
-        16, "breakdown", "Try --method cg, or scale A and b: A lies at an end of its type's range."
+        16,
+        "breakdown",
+        "Try another --method; if entries of A lie at an end of their type's range, scale A and b.",
     ),
     Reason.DIVERGED_DTOL: Ending(
         17,
         "diverged",
-        "Try --method cg and check that A is symmetric positive definite: cpufree info.",
+        "Try --method cg and check that A is symmetric positive definite: cpufree info. If it is "
+        "not, there are --method minres and bicgstab.",
     ),
     Reason.UNCONFIRMED: Ending(
         18,

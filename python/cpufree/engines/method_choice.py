@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from cpufree import options
 from cpufree.engines.choices import one_of
+from cpufree.errors import InvalidInputError
 
 GPU_ENGINES = ("cuda_p2p", "nvshmem")
 DEFAULT = "prcg"
+OTHERS = {"minres": "symmetric", "bicgstab": "finite"}
+"""Methods for matrices that are not positive definite, and what A is checked to be for them."""
 WIDE = 1e6
 """Spread of the diagonal from which on cg needs noticeably fewer iterations than prcg, unscaled."""
 
@@ -22,6 +25,26 @@ class Solve:
     pc: str
     spread: float = 1.0
     """Of the diagonal: its largest entry over its smallest, 1 where it is not known."""
+
+
+def method_with(asked: str, made_for: str, checked: bool) -> str:
+    """Return the method of a solve with a matrix that was set up for one.
+
+    Args:
+        asked: of the solve; "auto" is the one that the matrix was set up for.
+        made_for: at the set-up. checked: A was checked to be what that method takes.
+
+    Raises:
+        InvalidInputError: `asked` takes less general matrices than A was checked to be.
+    """
+    if asked == "auto":
+        return made_for
+    if not checked or made_for not in OTHERS or asked in (made_for, "bicgstab"):
+        return asked
+    raise InvalidInputError(
+        f"A was checked to be {OTHERS[made_for]}, as method {made_for!r} takes it, and method "
+        f"{asked!r} asks for more: make the Solver with Solver(A, method={asked!r})"
+    )
 
 
 def choose_method(asked: str, solve: Solve) -> tuple[str, str]:

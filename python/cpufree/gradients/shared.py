@@ -53,7 +53,12 @@ class Asked:
         return {**where, "check": self.check}
 
     def require_fits(self, solver: Solver | None, kind: str) -> None:
-        """Refuse a Solver of another type, and options of the set-up beside one."""
+        """Refuse a Solver of another type, options of the set-up beside one, and bicgstab."""
+        if self.method == "bicgstab" or (solver and solver.method == "bicgstab"):
+            raise InvalidInputError(
+                "gradients take solves with the transpose of A, which is A for symmetric matrices "
+                "alone: method 'bicgstab' has none. Give method='minres' for a symmetric one"
+            )
         if solver is None:
             return
         default = {"engine": "auto", "pes": "auto", "gpus": "auto", "check": True}

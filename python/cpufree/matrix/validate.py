@@ -1,4 +1,4 @@
-"""Checks that a matrix can be solved by conjugate gradients, as far as its entries show it.
+"""Checks that a matrix can be solved by a method, as far as its entries show it.
 
 That a matrix is positive definite cannot be seen from its entries at an acceptable price; the
 solver reports an indefinite one when it meets a direction of negative curvature.
@@ -43,6 +43,30 @@ def check_spd_input(A: CsrMatrix) -> float:
     return asymmetry
 
 
+def check_input(A: CsrMatrix, method: str) -> float:
+    """Check that A is a matrix that a method takes, in O(nnz).
+
+    Args:
+        method: "minres": A is finite and symmetric; "bicgstab": finite; another one: what
+            `check_spd_input` says.
+
+    Returns:
+        The asymmetry, as `check_spd_input` does, of methods that ask for symmetry; but where an
+        entry of the diagonal is missing or small, relative to the largest entries of both rows.
+
+    Raises:
+        NonFiniteError: an entry is NaN or infinite.
+        NotSymmetricError, DiagonalError: as the method asks for.
+    """
+    if method not in ("minres", "bicgstab"):
+        return check_spd_input(A)
+    if not A.statistics.finite:
+        _refuse_non_finite(A)
+    if method == "bicgstab" or A.statistics.symmetric:
+        return 0.0
+    return _checked_asymmetry(A, _largest_entries(A))
+
+
 def _row_of(A: CsrMatrix, entry: int) -> int:
     return int(np.searchsorted(A.indptr, entry, side="right")) - 1
 
@@ -76,14 +100,24 @@ def _transpose(A: CsrMatrix) -> sp.csr_array:
     return sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape).tocsr()
 
 
-def _checked_asymmetry(A: CsrMatrix) -> float:
-    """Return the asymmetry of A if it is within the tolerance; raise otherwise."""
+def _largest_entries(A: CsrMatrix) -> NDArray[Any]:
+    """Return the size of the largest entry of each row."""
+    sizes = abs(A.to_scipy()).max(axis=1).toarray()
+    return np.asarray(sizes, np.float64).ravel()
+
+
+def _checked_asymmetry(A: CsrMatrix, sizes: NDArray[Any] | None = None) -> float:
+    """Return the asymmetry of A if it is within the tolerance; raise otherwise.
+
+    `sizes`: of rows, to which it is relative; None: those of the diagonal.
+    """
     matrix = A.to_scipy()
     mirror = _transpose(A)
     # Entries beyond the common pattern count with 0 on the other side.
     difference = (matrix - mirror).tocoo()
     # Roots first: the product of two diagonal entries may overflow.
-    root = np.sqrt(np.abs(matrix.diagonal().astype(np.float64)))
+    sizes = np.abs(matrix.diagonal().astype(np.float64)) if sizes is None else sizes
+    root = np.sqrt(sizes)
     scale = root[difference.row] * root[difference.col]
     size = np.abs(difference.data.astype(np.float64))
     tolerance = SYMMETRY_TOLERANCE[A.dtype.name]
@@ -118,7 +152,8 @@ def _refuse_asymmetric(
     else:
         advice = (
             "Conjugate gradients need A = A.T. Boundary conditions set in rows but not in "
-            "columns are a frequent cause; if only rounding is meant, pass (A + A.T) / 2."
+            "columns are a frequent cause; if only rounding is meant, pass (A + A.T) / 2. For a "
+            "matrix that is meant so there is method 'bicgstab'."
         )
     raise NotSymmetricError(
         f"the matrix is not symmetric: entry (row {row}, column {column}) is {here:.17g}, but "
@@ -145,4 +180,6 @@ def _refuse_diagonal(A: CsrMatrix) -> None:
         what = f"the diagonal entry of row {row} is {diagonal[row]:.17g}"
     if (diagonal < 0).all():
         advice += ". As all are negative, -A may be positive definite: solve (-A) x = -b."
+    else:
+        advice += ". For a symmetric matrix that is indefinite there is method 'minres'."
     raise DiagonalError(f"{what}{more}; {advice}", row, row)

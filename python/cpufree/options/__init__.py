@@ -106,10 +106,13 @@ MAXITER = Option(
     least=0, form="N", otherwise="10 × rows",
 )  # fmt: skip
 METHOD = Option(
-    "method", "choice", "auto", "Method; auto is prcg nearly everywhere.",
+    "method", "choice", "auto",
+    "Method; auto is prcg nearly everywhere. minres: A symmetric, perhaps indefinite; bicgstab: A "
+    "not symmetric.",
     "variant of conjugate gradients; `auto` is `prcg` nearly everywhere "
-    "([which when](methods.md#what-auto-chooses))",
-    choices=("auto", "cg", "prcg", "pipecg"),
+    "([which when](methods.md#what-auto-chooses)); `minres` and `bicgstab` are for [matrices that "
+    "are not positive definite](methods.md#matrices-that-are-not-positive-definite)",
+    choices=("auto", "cg", "prcg", "pipecg", "minres", "bicgstab"),
 )  # fmt: skip
 PC = Option(
     "pc", "choice", "auto", "Preconditioner.",

@@ -13,6 +13,7 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.choices import floating
 from cpufree.engines.digests import Pattern
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.method_choice import OTHERS
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
 from cpufree.env import Env
@@ -38,8 +39,8 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
 
     Not where they are known: they cannot have changed since they were looked at.
     """
-    if not context.options.check or context.team is not None:
-        return False
+    if not context.options.check or context.team is not None or context.options.method in OTHERS:
+        return False  # GPUs look for what conjugate gradients need
     core = load_core()
     if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
         return False
@@ -129,6 +130,8 @@ def _placement(A: GpuCsr, context: SetupContext, dtype: np.dtype[Any]) -> Placem
     asked, env = context.asked, context.env
     if A.nnz < load_core().least_gpu_layout_nonzeros:
         return "small matrices are laid out by the host"
+    if context.options.method in OTHERS:
+        return f"the host checks what method {context.options.method} needs"
     if context.options.reorder not in (False, "natural", "auto"):
         return "its rows are to be in another order"
     if A.dtype != dtype:

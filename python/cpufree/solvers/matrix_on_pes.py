@@ -13,7 +13,7 @@ from cpufree import summary
 from cpufree.distributed import Team
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
-from cpufree.errors import InvalidInputError
+from cpufree.errors import CpufreeError, InvalidInputError
 from cpufree.extension import CompileTime, load_core, says_what_compiles
 from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
@@ -90,6 +90,11 @@ class MatrixOnPes:
         return self._context.team
 
     @property
+    def made_for(self) -> tuple[str, bool]:
+        """The method of solves that name none, and whether A was checked for it."""
+        return self._context.options.method, self._context.options.check
+
+    @property
     def rows(self) -> npt.NDArray[np.intp]:
         """Numbers of the rows of this process, in the order of vectors of own rows."""
         if self._numbers is not None:
@@ -146,7 +151,7 @@ class MatrixOnPes:
                 "update is for whole matrices: where each process gives its own rows, make a "
                 "new Solver"
             )
-        prepared = prepare_values(A, self._context.options.check, self.dtype, self._pattern)
+        prepared = prepare_values(A, self._context.options.checked_for, self.dtype, self._pattern)
         laps.lap("check")
         if self.team is not None:
             agreement.agree_on_matrix(self.team, prepared, self._context.sharing)
@@ -158,6 +163,25 @@ class MatrixOnPes:
         self._take(layout, prepared, laps)
         self._writing = False
         log_times("update", self.setup_timings)
+
+    def replace_or_close(self, A: Any, reuse: str) -> None:
+        """Do as `replace`; close where that fails and the old values are gone."""
+        try:
+            self.replace(A, reuse)
+        except BaseException as error:
+            if not self.values_lost(error):
+                raise
+            self.close()
+            if isinstance(error, CpufreeError):
+                message = str(error).rstrip(".")
+                message += "; the old values are gone, too, and this Solver is closed"
+                error.args = (message, *error.args[1:])
+            raise
+
+    def close(self) -> None:
+        """Free the memory of the matrix, also that of an update under way."""
+        self.closed = True
+        self.free()
 
     def values_lost(self, error: BaseException) -> bool:
         """Return whether `replace`, which has raised this, has left no values to solve with."""

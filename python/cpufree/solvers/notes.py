@@ -17,6 +17,24 @@ GAP = 10.0
 # without penalties it is up to 5 times the plain one; of one with 0.035, x was wrong by 10 %.
 HIDDEN, HIDDEN_TIMES = 0.01, 10.0
 
+_INDEFINITE = (
+    "conjugate gradients need a positive definite A: method 'minres' takes one that is symmetric "
+    "and indefinite, 'bicgstab' one that is not symmetric"
+)
+_ADVICE = {
+    **{(Reason.DIVERGED_INDEFINITE_MAT, name): _INDEFINITE for name in ("cg", "prcg", "pipecg")},
+    (Reason.DIVERGED_BREAKDOWN, "minres"): (
+        "A maps b - A x to 0, as far as rounding errors show it: A is singular and b out of its "
+        "range, and no x makes ‖b - A x‖, as the preconditioner measures it, smaller"
+    ),
+    (Reason.DIVERGED_BREAKDOWN, "bicgstab"): (
+        "the shadow residual has become orthogonal to what it is multiplied with, or r to A M r, "
+        "and a start from b - A x did not help: another x0 may, and for a symmetric A method "
+        "'minres' does not break down so"
+    ),
+}
+"""What a reason means of a method."""
+
 
 def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     """Return what the residuals of a solve tell, beyond its reason."""
@@ -46,6 +64,8 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
             f"the recursive residual {result.residual:.3e} understates the true one, "
             f"{result.true_residual:.3e}"
         )
+    if (result.reason, result.method) in _ADVICE:
+        notes.append(_ADVICE[result.reason, result.method])
     handed_over_at = result.counts.get("handed_over_at", -1)
     if handed_over_at >= 0:
         notes.append(

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from cpufree.distributed import Team
 from cpufree.engines import choices
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.method_choice import OTHERS
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import SYMMETRY_TOLERANCE
@@ -48,6 +49,11 @@ def lay_out(
             engine of one process.
     """
     team, check = context.team, context.options.check
+    if context.options.method in OTHERS:
+        raise UnsupportedError(
+            f"method {context.options.method!r} is for whole matrices: own rows are checked for "
+            "conjugate gradients alone"
+        )
     require_possible(team, context.sharing)
     assert team is not None
     kind = choices.floating(rows.dtype if dtype is None else dtype)

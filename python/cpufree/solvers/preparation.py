@@ -17,7 +17,7 @@ from cpufree.extension import load_core
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
-from cpufree.matrix.validate import check_spd_input
+from cpufree.matrix.validate import check_input
 
 _NEAR = {"float32": 24, "float64": 128}
 """Powers of two between which largest entries stay as they are."""
@@ -55,27 +55,27 @@ class Prepared:
         return replace(self, matrix=matrix, exponent=exponent)
 
 
-def prepare(A: CsrMatrix, check: bool, dtype: npt.DTypeLike | None) -> Prepared:
+def prepare(A: CsrMatrix, method: str | None, dtype: npt.DTypeLike | None) -> Prepared:
     """Return A ready to be laid out.
 
     Args:
         A: the matrix, with a symmetric pattern.
-        check: look at its entries, too.
+        method: for which its entries are checked, too; None: they are not.
         dtype: of the solve; None: that of A.
 
     Raises:
         InvalidInputError: A cannot be solved, or not in dtype.
     """
-    warnings = check_matrix(A) if check else []
+    warnings = check_matrix(A, method) if method else []
     return Prepared(with_dtype(A, dtype), Pattern.of(A), warnings).scaled()
 
 
-def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
+def prepare_values(A: Any, method: str | None, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
     """Return new values, ready to be laid out as those of another matrix.
 
     Args:
         A: as Solver takes it.
-        check: look at its entries, too.
+        method: for which its entries are checked, too; None: they are not.
         dtype: of the solve.
         like: the pattern of the other matrix, which A must have.
 
@@ -86,15 +86,15 @@ def prepare_values(A: Any, check: bool, dtype: npt.DTypeLike, like: Pattern) -> 
     if Pattern.of(matrix).as_far_as(like) != like:  # zeros may be too many, or missing
         matrix = as_csr(matrix)
         like.require(Pattern.of(matrix).as_far_as(like))
-    elif check:
+    elif method:
         matrix.inspect()  # again: the caller may have changed what is in the arrays
-    warnings = check_matrix(matrix) if check else []
+    warnings = check_matrix(matrix, method) if method else []
     return Prepared(with_dtype(matrix, dtype), like, warnings).scaled()
 
 
-def check_matrix(A: CsrMatrix) -> list[str]:
-    """Raise MatrixError where A cannot be solved; return warnings."""
-    return symmetry_warnings(check_spd_input(A))
+def check_matrix(A: CsrMatrix, method: str) -> list[str]:
+    """Raise MatrixError where a method cannot have A; return warnings."""
+    return symmetry_warnings(check_input(A, method))
 
 
 def symmetry_warnings(asymmetry: float) -> list[str]:

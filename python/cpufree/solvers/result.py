@@ -62,7 +62,7 @@ _MEANINGS = {
     "DIVERGED_NANORINF": "a NaN or an infinity came up",
     "DIVERGED_INDEFINITE_MAT": "the matrix is not positive definite, p·Ap ≤ 0 for a direction p",
     "DIVERGED_INDEFINITE_PC": "the preconditioner is not positive definite, r·Mr ≤ 0",
-    "DIVERGED_BREAKDOWN": "a step length overflowed: the entries of A lie at an end of their range",
+    "DIVERGED_BREAKDOWN": "the recurrence cannot go on: a divisor vanished, or a step overflowed",
     "STAGNATED": "rounding errors hold the true residual where it is",
     "UNCONFIRMED": "the check of the answer finds a residual above the tolerance",
     "TIME_LIMIT": "the time limit was reached",

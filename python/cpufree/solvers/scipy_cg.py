@@ -178,8 +178,13 @@ def require_one(b: Any) -> None:
         )
 
 
-def device_cg(A: Any, b: Any, progress: ProgressLike, **options: Any) -> tuple[Any, int]:
-    """Solve without the host; turn what SciPy's return value cannot tell into warnings."""
+def device_cg(
+    A: Any, b: Any, progress: ProgressLike, show: bool = False, **options: Any
+) -> tuple[Any, int]:
+    """Solve without the host; turn what SciPy's return value cannot tell into warnings.
+
+    `show`: the report is printed.
+    """
     watch = Watch(progress)
     result = solve(A, b, progress=watch, **options)
     if watch.interrupted:
@@ -188,6 +193,8 @@ def device_cg(A: Any, b: Any, progress: ProgressLike, **options: Any) -> tuple[A
         warn(f"not converged: {result.reason}, {result.reason.meaning}", stacklevel=5)
     for note in result.warnings:
         warn(note, stacklevel=5)
+    if show:
+        print(result)
     return result.x.reshape(-1), result.info
 
 
@@ -220,7 +227,7 @@ def recognise(M: Any, A: CsrMatrix) -> str | None:
     scale = np.asarray(coo.diagonal(), dtype=np.float64)
     if np.all(scale == 1.0):
         return "none"
-    product = scale * A.to_scipy().diagonal()
+    product = scale * np.abs(A.to_scipy().diagonal())
     return "jacobi" if np.allclose(product, 1.0, rtol=0.0, atol=JACOBI_TOLERANCE) else None
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cpufree.engines.early import start_gpus
 from cpufree.engines.gpu_choice import Size
+from cpufree.engines.method_choice import OTHERS
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
@@ -54,7 +55,7 @@ def set_up(A: Any, context: SetupContext, laps: Laps) -> MatrixSetup:
     kind = _dtype(matrix, context)
     if gpu_layout.gpus_may_check(matrix, context):
         return _set_up_unchecked(matrix, kind, context, laps)
-    prepared = prepare(as_csr(matrix), context.options.check, kind)
+    prepared = prepare(as_csr(matrix), context.options.checked_for, kind)
     laps.lap("check")
     return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
 
@@ -82,7 +83,7 @@ def _set_up_unchecked(
 ) -> MatrixSetup:
     """Set a matrix up at whose entries GPUs look on the way, or else the host."""
     laps.lap("check")
-    unchecked = prepare(A, False, kind)
+    unchecked = prepare(A, None, kind)
     where = _place(unchecked, context, laps)
     sharing = None
     # Of several PEs' rows a graph is made, of large matrices only where that pays.
@@ -95,10 +96,10 @@ def _set_up_unchecked(
             return found
     matrix = as_csr(A)
     if matrix is not A:  # entries that are 0 have gone, or have come
-        prepared = prepare(matrix, True, kind)
+        prepared = prepare(matrix, context.options.method, kind)
         laps.lap("check")
         return MatrixSetup.of(prepared, lay_out_matrix(prepared, context, laps))
-    prepared = replace(unchecked, warnings=check_matrix(A))
+    prepared = replace(unchecked, warnings=check_matrix(A, context.options.method))
     laps.lap("check")
     if sharing is not None:  # it has been found out that the host lays this matrix out
         where = replace(where, tuning={"layout": 0, **where.tuning})
@@ -141,8 +142,9 @@ def _place(
     """Return where a matrix goes."""
     A, workload = prepared.matrix, context.options.call.workload
     size = Size(A.shape[0], A.nnz, A.dtype.itemsize)
-    if context.team is None:
-        work = SystemWork(size, partial(forecast, A, workload, past))
+    if context.team is None:  # parts of A are solved by conjugate gradients
+        known = None if context.options.method in OTHERS else partial(forecast, A, workload, past)
+        work = SystemWork(size, known)
     else:
         agreement.agree_on_matrix(context.team, prepared, context.sharing)
         laps.lap("agree")

@@ -14,6 +14,7 @@ from cpufree.engines import in_processes
 from cpufree.engines.asked import Asked
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
+from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers.factors import comparable
@@ -36,6 +37,16 @@ class SetupOptions:
     nullspace: NullSpaceLike = None
     pc: str = "auto"
 
+    @property
+    def method(self) -> str:
+        """Of the solves, unless they name another one."""
+        return self.call.method
+
+    @property
+    def checked_for(self) -> str | None:
+        """The method that has to take the matrix; None: its entries are not checked."""
+        return self.method if self.check else None
+
 
 @dataclass(frozen=True)
 class SetupContext:
@@ -55,6 +66,11 @@ class SetupContext:
     def of(cls, options: SetupOptions, laps: Laps) -> SetupContext:
         """Return the context; what cannot be had is reported before a large matrix is read."""
         env, asked = Env.read(), options.asked
+        if options.method == "bicgstab" and options.nullspace is not None:
+            raise InvalidInputError(
+                "nullspace is for symmetric matrices, whose range is orthogonal to it; that of a "
+                "matrix for method 'bicgstab' need not be: leave it out"
+            )
         named = named_engine(SYSTEM, asked, env, cuda_device(options.call.right) is not None)
         laps.lap("start")
         team = in_processes.team_for(named, asked)

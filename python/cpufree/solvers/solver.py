@@ -27,8 +27,9 @@ from cpufree.docstrings import with_parameters
 from cpufree.engines import choices
 from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Workload
+from cpufree.engines.method_choice import method_with
 from cpufree.engines.watch import ProgressLike, Watch
-from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.errors import UnsupportedError
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
@@ -36,7 +37,7 @@ from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import column_groups, solving, vectors
 from cpufree.solvers.columns import count_columns, described
 from cpufree.solvers.exclusive_lock import ExclusiveLock
-from cpufree.solvers.factors import PreconditionerChoice
+from cpufree.solvers.factors import PreconditionerChoice, within_call
 from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.nullspace import NullSpaceLike
@@ -59,8 +60,7 @@ class Solver:
         are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
-    {pc_level, nullspace, near_nullspace, coordinates, unknowns, solves}
-    {partition_cache}
+    {pc_level, nullspace, near_nullspace, coordinates, unknowns, solves, partition_cache, method}
 
     Attributes
     ----------
@@ -72,6 +72,8 @@ class Solver:
         Where solves run.
     gpus : tuple of int
         Numbers of the GPUs, one for each PE; empty on the CPU.
+    method : str
+        Of solves that name none.
     device : str
         What they are, such as "4 × NVIDIA H200".
     warnings : list of str
@@ -115,6 +117,7 @@ class Solver:
         partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
+        method: Method = "auto",
         pc: Preconditioner | Levels = "auto",
         pc_level: int = 1,
         nullspace: NullSpaceLike = None,
@@ -125,7 +128,9 @@ class Solver:
         _call: ExpectedCall | None = None,
     ) -> None:
         modes = ModesGiven(near_nullspace, coordinates, unknowns)
-        call = _call or ExpectedCall(Workload(choices.valid(schema.SOLVES, solves)))
+        method, solves = choices.valid(schema.METHOD, method), choices.valid(schema.SOLVES, solves)
+        call = _call or ExpectedCall(Workload(solves), method=method)
+        pc = within_call(pc, call.method, "auto")
         self._pc = PreconditionerChoice(pc, pc_level, modes, call.workload)
         asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
         self._lock = ExclusiveLock("this Solver")
@@ -200,17 +205,7 @@ class Solver:
         True
         """
         with self._matrix.working(), self._lock:
-            try:
-                self._matrix.replace(A, choices.one_of("reuse", reuse, REUSE))
-            except BaseException as error:
-                if not self._matrix.values_lost(error):
-                    raise
-                self.close()
-                if isinstance(error, CpufreeError):
-                    message = str(error).rstrip(".")
-                    message += "; the old values are gone, too, and this Solver is closed"
-                    error.args = (message, *error.args[1:])
-                raise
+            self._matrix.replace_or_close(A, choices.one_of("reuse", reuse, REUSE))
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -262,6 +257,11 @@ class Solver:
         (array([ 1., -1.]), array([ 0.5, -0.5]))
         """
         return vectors.prepare_vectors(self._matrix, b, None)[0]
+
+    @property
+    def method(self) -> str:
+        """The method of solves that name none."""
+        return self._matrix.made_for[0]
 
     @property
     def warnings(self) -> list[str]:
@@ -342,6 +342,7 @@ class Solver:
         ((1024, 2), [True, True])
         >>> solver.close()
         """
+        method = method_with(method, *self._matrix.made_for)
         pc = self._pc.of_solve(pc, self._matrix.layout.plan, method, columns)
         given = {
             **{"rtol": rtol, "atol": atol, "maxiter": maxiter, "method": method, "pc": pc},
@@ -378,8 +379,7 @@ class Solver:
 
     def close(self) -> None:
         """Free the memory of the matrix; the Solver cannot solve any more."""
-        self._matrix.closed = True
-        self._matrix.free()
+        self._matrix.close()
 
     def __enter__(self) -> Solver:
         return self

@@ -87,6 +87,8 @@ const Kernel* kernel_named(const char* name) {
       {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
       {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},
       {"cpufree_prcg_factored_double", remote_kernel<PredictRecompute, Factored<double>, double>()},
+      {"cpufree_minres_jacobi_double", remote_kernel<MinimalResidual, Jacobi<double>, double>()},
+      {"cpufree_bicgstab_jacobi_double", remote_kernel<StabilizedBiCg, Jacobi<double>, double>()},
       {"cpufree_pipecg_chebyshev_double", remote_kernel<PipelinedCg, Chebyshev<double>, double>()}};
   std::string plain = name;
   if (plain.ends_with("_streaming")) plain.resize(plain.size() - std::strlen("_streaming"));
@@ -117,6 +119,10 @@ inline constexpr bool kUsed<PredictRecompute, M> =
 template <class M>
 inline constexpr bool kUsed<PipelinedCg, M> =
     kAmong<M, Jacobi<double>, Chebyshev<double>, Factored<double>>;
+template <class M>
+inline constexpr bool kUsed<MinimalResidual, M> = kAmong<M, Jacobi<double>, Factored<double>>;
+template <class M>
+inline constexpr bool kUsed<StabilizedBiCg, M> = kAmong<M, Jacobi<double>>;
 
 template <template <class, class> class Algorithm, class M>
 inline constexpr bool kDefault = false;
@@ -177,6 +183,8 @@ template GpuKernels gpu_kernels<ConjugateGradient, Multigrid<float>, float, 1>()
 template GpuKernels gpu_kernels<ConjugateGradient, Multigrid<double>, double, 1>();
 CPUFREE_HOST_METHOD(PredictRecompute)
 CPUFREE_HOST_METHOD(PipelinedCg)
+CPUFREE_HOST_METHOD(MinimalResidual)
+CPUFREE_HOST_METHOD(StabilizedBiCg)
 
 #define CPUFREE_HOST_COLUMNS(T, K)                                         \
   template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>(); \

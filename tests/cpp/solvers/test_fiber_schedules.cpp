@@ -96,6 +96,8 @@ int waiting(const cpu_fibers::Machine& machine) {
 TEST(cg_is_right_under_every_schedule) { check_all_sizes<ConjugateGradient>(Style::cpu); }
 TEST(prcg_is_right_under_every_schedule) { check_all_sizes<PredictRecompute>(Style::cpu); }
 TEST(pipecg_is_right_under_every_schedule) { check_all_sizes<PipelinedCg>(Style::cpu); }
+TEST(minres_is_right_under_every_schedule) { check_all_sizes<MinimalResidual>(Style::cpu); }
+TEST(bicgstab_is_right_under_every_schedule) { check_all_sizes<StabilizedBiCg>(Style::cpu); }
 TEST(chebyshev_is_right_under_every_schedule) { check_chebyshev(Style::cpu); }
 TEST(cg_with_packets_is_right_under_every_schedule) {
   check_all_sizes<ConjugateGradient>(Style::gpu);
@@ -106,6 +108,12 @@ TEST(prcg_with_packets_is_right_under_every_schedule) {
 TEST(pipecg_with_packets_is_right_under_every_schedule) {
   check_all_sizes<PipelinedCg>(Style::gpu);
 }
+TEST(minres_with_packets_is_right_under_every_schedule) {
+  check_all_sizes<MinimalResidual>(Style::gpu);
+}
+TEST(bicgstab_with_packets_is_right_under_every_schedule) {
+  check_all_sizes<StabilizedBiCg>(Style::gpu);
+}
 TEST(chebyshev_with_packets_is_right_under_every_schedule) { check_chebyshev(Style::gpu); }
 TEST(cg_with_halos_of_blocks_is_right_under_every_schedule) {
   check_all_sizes<ConjugateGradient>(Style::gpu_blocks);
@@ -115,6 +123,12 @@ TEST(prcg_with_halos_of_blocks_is_right_under_every_schedule) {
 }
 TEST(pipecg_with_halos_of_blocks_is_right_under_every_schedule) {
   check_all_sizes<PipelinedCg>(Style::gpu_blocks);
+}
+TEST(minres_with_halos_of_blocks_is_right_under_every_schedule) {
+  check_all_sizes<MinimalResidual>(Style::gpu_blocks);
+}
+TEST(bicgstab_with_halos_of_blocks_is_right_under_every_schedule) {
+  check_all_sizes<StabilizedBiCg>(Style::gpu_blocks);
 }
 TEST(chebyshev_with_halos_of_blocks_is_right_under_every_schedule) {
   check_chebyshev(Style::gpu_blocks);
@@ -128,6 +142,7 @@ TEST(factors_are_right_under_every_schedule) {
 TEST(factors_with_packets_are_right_under_every_schedule) {
   check_factors<PredictRecompute>(Style::gpu);
   check_factors<PipelinedCg>(Style::gpu);
+  check_factors<MinimalResidual>(Style::gpu);
 }
 TEST(factors_with_halos_of_blocks_are_right_under_every_schedule) {
   check_factors<ConjugateGradient>(Style::gpu_blocks);
@@ -162,6 +177,8 @@ TEST(restarts_at_the_level_of_rounding_are_right_under_every_schedule) {
   };
   check([&](std::uint64_t seed) { return rig.run<ConjugateGradient, Jacobi<double>>(seed); });
   check([&](std::uint64_t seed) { return rig.run<PredictRecompute, Jacobi<double>>(seed); });
+  check([&](std::uint64_t seed) { return rig.run<MinimalResidual, Jacobi<double>>(seed); });
+  check([&](std::uint64_t seed) { return rig.run<StabilizedBiCg, Jacobi<double>>(seed); });
   check([&](std::uint64_t seed) { return rig.run<PipelinedCg, Jacobi<double>>(seed); });
   CHECK(rig.outcome.handed_over_at > 0);
 }

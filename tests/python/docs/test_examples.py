@@ -209,3 +209,11 @@ def test_own_kernel_on_gpus(own_kernel: Path) -> None:
     if not said.startswith("skipped: "):  # it has been compiled, at least
         assert number(said, "value after 1000 rounds:") == 2000
         assert number(said, "pi:") == pytest.approx(np.pi, abs=1e-9)
+
+
+def test_other_matrices(tmp_path: Path) -> None:
+    said = example("14_other_matrices.py", tmp_path)
+    assert "DIVERGED_INDEFINITE_MAT" in said
+    assert 100 < number(said, "minres: ") < 1000
+    assert number(said, "bicgstab: ") < 300
+    assert drawn(said)

@@ -124,7 +124,7 @@ def test_ranks_take_the_rows_that_a_partition_gives_them(place: str) -> None:
 def test_ranks_with_other_partitions_are_told_apart(poisson: sp.csr_array) -> None:
     told: list[object] = []
     members = SimpleNamespace(agree=lambda what, facts: told.append(facts["partition and order"]))
-    prepared, other = prepare(as_csr(poisson), False, None), np.zeros(5000, np.int32)
+    prepared, other = prepare(as_csr(poisson), None, None), np.zeros(5000, np.int32)
     other[2500] = 1  # in the middle, which texts of arrays leave out
     for part in (other, 0 * other, 0 * other):
         agree_on_matrix(members, prepared, (part, "auto"))
