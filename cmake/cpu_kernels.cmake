@@ -1,4 +1,4 @@
-# The kernels of the CPU engine. In the package they are shared objects next to the extension, one for
+# The kernels of the CPU engine. In the package, and with libcpufree, they are shared objects, one for
 # each level of the instruction set: cpufree/plugins/cpu/kernel_table.hpp says why, levels.cpp chooses
 # one. Elsewhere (C++ tests) they are a library, in one version.
 #
@@ -123,9 +123,10 @@ function(add_cpu_kernels_of_package)
       $<$<CONFIG:Release>:-s>)
     set_target_properties(_cpu_${level} PROPERTIES
       PREFIX "" DEFINE_SYMBOL "" LINK_DEPENDS "${exports}")
-    install(TARGETS _cpu_${level} LIBRARY DESTINATION cpufree)
-    add_dependencies(_core _cpu_${level})
+    install(TARGETS _cpu_${level} LIBRARY DESTINATION "${CPUFREE_PARTS_FOLDER}")
+    list(APPEND parts _cpu_${level})
   endforeach()
+  set(CPUFREE_CPU_PARTS ${parts} PARENT_SCOPE)
   list(JOIN cpu_levels " " levels)
   set_source_files_properties(${cpu_tables}/levels.cpp PROPERTIES COMPILE_DEFINITIONS
     "CPUFREE_CPU_LEVELS=\"${levels}\";CPUFREE_NATIVE_FEATURES=\"${cpu_native_features}\"")

@@ -1,4 +1,4 @@
-# The GPU engine as a shared object next to the extension: cpufree/plugins/gpu/engine_table.hpp says
+# The GPU engine as a shared object next to the extension, or with libcpufree: cpufree/plugins/gpu/engine_table.hpp says
 # why, loaded.cpp loads it.
 
 # All names but that of the table stay inside.
@@ -12,5 +12,7 @@ target_link_options(_gpu PRIVATE "LINKER:--version-script=${gpu_exports}" "LINKE
   $<$<CONFIG:Release>:-s>)
 set_target_properties(_gpu PROPERTIES PREFIX "" LINK_DEPENDS "${gpu_exports}"
   LINKER_LANGUAGE CXX)
-add_dependencies(_core _gpu)
-install(TARGETS _gpu LIBRARY DESTINATION cpufree)
+if(TARGET _core)
+  add_dependencies(_core _gpu)
+endif()
+install(TARGETS _gpu LIBRARY DESTINATION "${CPUFREE_PARTS_FOLDER}")

@@ -24,11 +24,19 @@ NOTE = f"<!-- {PROGRAM} --write makes this page. -->\n\n"
 INTRODUCTION = """Short programs that run as they are, on the CPU unless the table says otherwise.
 They are in the folder `examples` of the repository. Each page shows a program; most also show what
 it printed on two cores, and a picture."""
+LANGUAGES = {
+    ".c": "c",
+    ".cpp": "cpp",
+    ".cu": "cpp",
+    ".f90": "fortran",
+    ".hpp": "cpp",
+    ".txt": "cmake",
+}
 CELL = re.compile(r"^ *# %%( \[markdown\])?\n", re.MULTILINE)
 
 
 def examples() -> list[Path]:
-    """Return the examples in their order; one that is a folder is in C++."""
+    """Return the examples in their order; one that is a folder is in other languages."""
     return sorted(path for path in EXAMPLES.iterdir() if path.name[0].isdigit())
 
 
@@ -74,11 +82,13 @@ def page(example: Path, said: str) -> str:
 
 
 def page_of_folder(example: Path) -> str:
-    """Return the page of the example in C++: what README says about it, and its sources."""
-    section = readme().partition("\n## ")[2]
+    """Return the page of an example in other languages: what README says, and its sources."""
+    link = f"({example.name}/"
+    section = next(part for part in readme().split("\n## ")[1:] if link in part)
+    names = re.findall(rf"\({example.name}/([\w.]+)\)", section)
     text = NOTE + "# " + re.sub(r"\[([^\]]+)\]\([^)]*\)", r"`\1`", section).strip() + "\n"
-    for name in ("kernel.hpp", "on_threads.cpp", "on_gpus.cu", "CMakeLists.txt"):
-        language = "cmake" if name == "CMakeLists.txt" else "cpp"
+    for name in [*names, "CMakeLists.txt"]:
+        language = LANGUAGES[Path(name).suffix]
         source = (example / name).read_text(encoding="utf-8")
         text += f"\n## `{name}`\n\n```{language}\n{source}```\n"
     return text

@@ -111,7 +111,12 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     | {"stencils/gpu"},
     "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
     | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu"}
-    | {"probes/host", "trace", "triggered", "triggered/gpu"},
+    | {"probes/host", "trace", "triggered", "triggered/gpu", "multigrid/near_null_space.hpp"},
+    # What programs in C, C++ and Fortran see, and the library behind it.
+    "cpufree.h": set(),
+    "solver.hpp": {"cpufree.h"},
+    "library": {"cpufree.h", "distributed", "launch", "multigrid", "plugins/cpu", "problem"}
+    | {"solvers", "solvers/host"},
 }
 # These have rooms of their own inside, which do not see one another.
 CPP_SPLIT_ROOMS = ("engines", "triggered/nics")

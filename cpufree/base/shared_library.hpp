@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <functional>
@@ -47,6 +48,14 @@ inline std::string folder_of(const void* address) {
   const std::string path = info.dli_fname;
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+// The path of a part of cpufree that is a shared object of its own. It lies beside the one that
+// holds this address, as in the Python package, or in the folder `cpufree` there, as of libcpufree.
+inline std::string path_of_part(const void* address, const std::string& name) {
+  const std::string folder = folder_of(address);
+  const std::string beside = folder + name;
+  return access(beside.c_str(), F_OK) == 0 ? beside : folder + "cpufree/" + name;
 }
 
 }  // namespace cpufree

@@ -70,8 +70,8 @@ std::optional<Misfit> find_misfit(const std::vector<Part>& parts) {
   return {};
 }
 
-template <class T>
-void check_arrays(const RowSlab<T>& slab) {
+template <class T, class I>
+void check_arrays(const RowSlab<T, I>& slab) {
   require(!slab.row_ptr.empty() && slab.row_ptr.front() == 0 &&
               std::ranges::is_sorted(slab.row_ptr) &&
               slab.row_ptr.back() == static_cast<std::int64_t>(slab.col.size()) &&
@@ -83,23 +83,23 @@ void check_arrays(const RowSlab<T>& slab) {
 }
 
 // The columns of one row of the slab.
-template <class T>
-std::span<const std::int64_t> columns_of(const RowSlab<T>& slab, std::int64_t row) {
+template <class T, class I>
+std::span<const I> columns_of(const RowSlab<T, I>& slab, std::int64_t row) {
   return slab.col.subspan(at(slab.row_ptr[at(row)]),
                           at(slab.row_ptr[at(row) + 1] - slab.row_ptr[at(row)]));
 }
 
 // Where an entry of a row of the slab is stored; null: it is not.
-template <class T>
-const T* find(const RowSlab<T>& slab, std::int64_t row, std::int64_t column) {
+template <class T, class I>
+const T* find(const RowSlab<T, I>& slab, std::int64_t row, std::int64_t column) {
   const auto columns = columns_of(slab, row);
   const auto found = std::ranges::lower_bound(columns, column);
   if (found == columns.end() || *found != column) return nullptr;
   return slab.val.data() + slab.row_ptr[at(row)] + (found - columns.begin());
 }
 
-template <class T>
-void check_diagonal(const RowSlab<T>& slab, std::int64_t row) {
+template <class T, class I>
+void check_diagonal(const RowSlab<T, I>& slab, std::int64_t row) {
   const std::int64_t number = slab.first + row;
   const T* const diagonal = find(slab, row, number);
   if (diagonal != nullptr && *diagonal > 0) return;
@@ -113,8 +113,8 @@ void check_diagonal(const RowSlab<T>& slab, std::int64_t row) {
 }
 
 // One row; returns its largest asymmetry.
-template <class T>
-double check_row(const RowSlab<T>& slab, std::int64_t row, double tolerance) {
+template <class T, class I>
+double check_row(const RowSlab<T, I>& slab, std::int64_t row, double tolerance) {
   const std::int64_t number = slab.first + row;
   double worst = 0.0;
   for (std::int64_t k = slab.row_ptr[at(row)]; k < slab.row_ptr[at(row) + 1]; ++k) {
@@ -160,8 +160,8 @@ std::vector<std::int64_t> gather_bounds(const RowSlab<T>& slab, Team& team) {
   return bounds;
 }
 
-template <class T>
-std::vector<char> find_boundary(const RowSlab<T>& slab) {
+template <class T, class I>
+std::vector<char> find_boundary(const RowSlab<T, I>& slab) {
   check_arrays(slab);
   std::vector<char> remote(at(slab.rows()), 0);
   for_chunks(slab.row_ptr, [&](RowRange chunk) {
@@ -185,8 +185,8 @@ std::vector<char> find_boundary(const RowSlab<T>& slab) {
   return remote;
 }
 
-template <class T>
-double check_own_entries(const RowSlab<T>& slab, double tolerance) {
+template <class T, class I>
+double check_own_entries(const RowSlab<T, I>& slab, double tolerance) {
   double worst = 0.0;
   std::mutex mutex;
   for_chunks(slab.row_ptr, [&](RowRange chunk) {
@@ -199,8 +199,8 @@ double check_own_entries(const RowSlab<T>& slab, double tolerance) {
   return worst;
 }
 
-template <class T>
-double diagonal_of(const RowSlab<T>& slab, std::int32_t row) {
+template <class T, class I>
+double diagonal_of(const RowSlab<T, I>& slab, std::int32_t row) {
   const T* const diagonal = find(slab, row, slab.first + row);
   return diagonal == nullptr ? 0.0 : static_cast<double>(*diagonal);
 }
@@ -221,11 +221,14 @@ double asymmetry_of(const Pair& pair, double tolerance) {
 
 template std::vector<std::int64_t> gather_bounds(const RowSlab<float>&, Team&);
 template std::vector<std::int64_t> gather_bounds(const RowSlab<double>&, Team&);
-template std::vector<char> find_boundary(const RowSlab<float>&);
-template std::vector<char> find_boundary(const RowSlab<double>&);
-template double check_own_entries(const RowSlab<float>&, double);
-template double check_own_entries(const RowSlab<double>&, double);
-template double diagonal_of(const RowSlab<float>&, std::int32_t);
-template double diagonal_of(const RowSlab<double>&, std::int32_t);
+#define CPUFREE_CHECKS(T, I)                                       \
+  template std::vector<char> find_boundary(const RowSlab<T, I>&);  \
+  template double check_own_entries(const RowSlab<T, I>&, double); \
+  template double diagonal_of(const RowSlab<T, I>&, std::int32_t);
+CPUFREE_CHECKS(float, std::int64_t)
+CPUFREE_CHECKS(double, std::int64_t)
+CPUFREE_CHECKS(float, std::int32_t)
+CPUFREE_CHECKS(double, std::int32_t)
+#undef CPUFREE_CHECKS
 
 }  // namespace cpufree

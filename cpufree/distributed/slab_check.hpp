@@ -18,17 +18,17 @@ std::vector<std::int64_t> gather_bounds(const RowSlab<T>& slab, Team& team);
 
 // Which rows have a column of another rank. Throws InvalidInput unless the columns increase in each
 // row, and are of the matrix.
-template <class T>
-std::vector<char> find_boundary(const RowSlab<T>& slab);
+template <class T, class I>
+std::vector<char> find_boundary(const RowSlab<T, I>& slab);
 
 // Looks at all entries of this rank, and at pairs of them. Returns the largest asymmetry. Throws
 // BadEntry.
-template <class T>
-double check_own_entries(const RowSlab<T>& slab, double tolerance);
+template <class T, class I>
+double check_own_entries(const RowSlab<T, I>& slab, double tolerance);
 
 // a_ii of a row of the slab, 0 where none is stored.
-template <class T>
-double diagonal_of(const RowSlab<T>& slab, std::int32_t row);
+template <class T, class I>
+double diagonal_of(const RowSlab<T, I>& slab, std::int32_t row);
 
 // Two entries that should be the same.
 struct Pair {

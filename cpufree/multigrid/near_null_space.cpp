@@ -1,8 +1,11 @@
 #include "cpufree/multigrid/near_null_space.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+
+#include "cpufree/base/error.hpp"
 
 namespace cpufree::multigrid {
 
@@ -49,6 +52,35 @@ NearNullSpace NearNullSpace::constant(std::int32_t rows) {
   NearNullSpace near;
   near.vectors.assign(at(rows), 1.0);
   return near;
+}
+
+NearNullSpace NearNullSpace::of(std::span<const double> vectors, std::int32_t modes,
+                                std::span<const std::int32_t> node) {
+  require(modes >= 1 && modes <= kMostModes, "near_nullspace has 1 to 6 vectors");
+  NearNullSpace near;
+  near.modes = modes;
+  near.vectors.assign(vectors.begin(), vectors.end());
+  near.node.assign(node.begin(), node.end());
+  if (node.empty()) return near;
+  require(node.size() * at(modes) == vectors.size(), "node has one number for each row");
+  const auto [least, most] = std::ranges::minmax(node);
+  require(least >= 0 && most < std::ssize(node),
+          "numbers of nodes run from 0, and there are no more nodes than rows");
+  near.nodes = most + 1;
+  return near;
+}
+
+std::vector<std::int32_t> with_whole_nodes(std::span<const std::int32_t> part,
+                                           std::span<const std::int32_t> node) {
+  require(part.size() == node.size(), "part and node have one number for each row");
+  if (node.empty()) return {};
+  std::vector<std::int32_t> owner(at(std::ranges::max(node)) + 1, -1), whole(part.size());
+  for (std::size_t row = 0; row < part.size(); ++row) {
+    std::int32_t& of_node = owner[at(node[row])];
+    if (of_node < 0) of_node = part[row];
+    whole[row] = of_node;
+  }
+  return whole;
 }
 
 Groups Groups::of_single_rows(std::int32_t rows) {

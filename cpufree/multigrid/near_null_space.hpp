@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "cpufree/multigrid/aggregation.hpp"
 
@@ -17,7 +18,14 @@ struct NearNullSpace {
   std::int32_t nodes = 0;          // where `node` is given
 
   static NearNullSpace constant(std::int32_t rows);
+  // Of vectors of the caller's, and the node of each row or none. Throws InvalidInput.
+  static NearNullSpace of(std::span<const double> vectors, std::int32_t modes,
+                          std::span<const std::int32_t> node);
 };
+
+// The same partition but that all rows of a node are on the PE of its first one.
+std::vector<std::int32_t> with_whole_nodes(std::span<const std::int32_t> part,
+                                           std::span<const std::int32_t> node);
 
 // Rows by their group: those of group g are row[first[g]] to row[first[g + 1] - 1].
 struct Groups {

@@ -25,13 +25,14 @@ struct CsrView {
 };
 
 // Some consecutive rows of a matrix that need not be anywhere as a whole, not owned. The rows that
-// are here are numbered in 32 bits, those of the matrix, and so the columns, in 64.
-template <class T>
+// are here are numbered in 32 bits, those of the matrix in 64, and so the columns, as I; of a whole
+// matrix, 32 bits are enough.
+template <class T, class I = std::int64_t>
 struct RowSlab {
   std::int64_t first = 0;                 // of the rows, among those of the matrix
   std::int64_t all_rows = 0;              // of the matrix
   std::span<const std::int64_t> row_ptr;  // rows() + 1, from 0
-  std::span<const std::int64_t> col;      // increasing within each row
+  std::span<const I> col;                 // increasing within each row
   std::span<const T> val;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(row_ptr.size()) - 1; }

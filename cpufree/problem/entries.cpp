@@ -248,7 +248,18 @@ T largest_entry(std::span<const T> values) {
   return *std::ranges::max_element(most);
 }
 
+template <class T>
+int range_exponent(std::span<const T> values) {
+  constexpr int kNear = sizeof(T) == sizeof(float) ? 24 : 128;  // powers of two that stay
+  const T most = largest_entry(values);
+  if (!std::isfinite(most)) return 0;
+  int exponent = 0;
+  std::frexp(most, &exponent);
+  return std::abs(exponent) <= kNear ? 0 : exponent;
+}
+
 namespace {
+
 template <class T>
 bool row_sums_to_zero(const CsrView<T>& a, std::int64_t row, int unknowns, double tolerance) {
   for (int unknown = 0; unknown < unknowns; ++unknown) {
@@ -341,5 +352,7 @@ template EntryReport inspect(const CsrView<float>&);
 template EntryReport inspect(const CsrView<double>&);
 template float largest_entry(std::span<const float>);
 template double largest_entry(std::span<const double>);
+template int range_exponent(std::span<const float>);
+template int range_exponent(std::span<const double>);
 
 }  // namespace cpufree

@@ -28,6 +28,11 @@ struct EntryReport {
   bool positive_diagonal = true;  // every row has an entry there, above 0
 };
 
+// Largest asymmetry that passes as rounding. Its scale is that of the Jacobi-scaled matrix, whose
+// entries are at most 1 in size if A is positive definite.
+template <class T>
+inline constexpr double kSymmetryTolerance = sizeof(T) == sizeof(float) ? 1e-5 : 1e-12;
+
 // Looks at all entries of a matrix whose arrays are rows. Each entry above the diagonal is looked
 // up below it, by bisection; if all are found there, and as many are below as above, the pattern is
 // symmetric, for no two have the same mirror image.
@@ -37,6 +42,12 @@ EntryReport inspect(const CsrView<T>& a);
 // The largest of some values, 0 where none is above it. NaN is passed over.
 template <class T>
 T largest_entry(std::span<const T> values);
+
+// The power of two by which a matrix of these values is divided before it is solved, 0 where the
+// largest is near 1. It is exact, but for values that become too small to have all their digits,
+// and keeps squares of A p in the range of double, and A p in that of T.
+template <class T>
+int range_exponent(std::span<const T> values);
 
 // Whether a matrix maps translations to 0: in each row, entries of each of so many unknowns of a
 // node, which columns name in turn, sum to 0, but for `tolerance` times the sum of their amounts.

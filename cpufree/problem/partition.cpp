@@ -1,6 +1,7 @@
 #include "cpufree/problem/partition.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace cpufree {
 
@@ -10,12 +11,21 @@ std::vector<RowRange> split_rows(std::span<const std::int64_t> row_ptr, RowRange
 }
 
 std::vector<std::int32_t> contiguous_partition(std::span<const std::int64_t> row_ptr, int pes) {
-  const auto n = static_cast<std::int32_t>(row_ptr.size() - 1);
-  std::vector<std::int32_t> part(static_cast<std::size_t>(n));
-  const auto ranges = split_rows(row_ptr, {0, n}, pes);
+  const std::size_t n = row_ptr.size() - 1;
+  std::vector<std::int64_t> rows(row_ptr.back() == 0 ? n + 1 : 0);
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::span<const std::int64_t> before = rows.empty() ? row_ptr : rows;
+  const auto at_cut = [&](std::size_t cut) { return static_cast<double>(before[cut]); };
+  std::vector<std::int32_t> part(n);
+  std::size_t begin = 0;
   for (int pe = 0; pe < pes; ++pe) {
-    const RowRange range = ranges[static_cast<std::size_t>(pe)];
-    std::fill(part.begin() + range.begin, part.begin() + range.end, pe);
+    const double ideal = static_cast<double>(before.back() * (pe + 1)) / pes;
+    const auto above = std::ranges::lower_bound(before, ideal);
+    std::size_t cut =
+        std::clamp<std::size_t>(static_cast<std::size_t>(above - before.begin()), 1, n);
+    if (ideal - at_cut(cut - 1) < at_cut(cut) - ideal) --cut;
+    if (pe + 1 == pes) cut = n;
+    for (; begin < cut; ++begin) part[begin] = pe;
   }
   return part;
 }

@@ -62,7 +62,8 @@ void for_chunks(std::span<const std::int64_t> row_ptr, F&& f) {
   in_parallel(static_cast<int>(chunks.size()), [&](int k) { f(chunks[at(k)]); });
 }
 
-// Contiguous partition of all rows: part[i] is the PE that owns row i.
+// Contiguous partition of all rows: part[i] is the PE that owns row i. Each cut is at the row
+// boundary nearest to where PEs would have equal nonzeros, or rows, where there are none.
 std::vector<std::int32_t> contiguous_partition(std::span<const std::int64_t> row_ptr, int pes);
 
 }  // namespace cpufree

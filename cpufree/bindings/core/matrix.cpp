@@ -17,8 +17,10 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/numpy.hpp"
+#include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/problem/compressed_graph.hpp"
 #include "cpufree/problem/entries.hpp"
+#include "cpufree/problem/partition.hpp"
 #include "cpufree/problem/partition_cost.hpp"
 #include "cpufree/problem/row_part.hpp"
 
@@ -69,16 +71,25 @@ nb::dict inspect_arrays(const Vector<std::int64_t>& indptr, const Rows& indices,
   return dict_of(seen);
 }
 
-double largest_entry_of(const nb::object& data) {
+int range_exponent_of(const nb::object& data) {
   if (Vector<double> values; nb::try_cast(data, values, false)) {
     const nb::gil_scoped_release release;
-    return largest_entry(span_of(values));
+    return range_exponent(span_of(values));
   }
   if (Vector<float> singles; nb::try_cast(data, singles, false)) {
     const nb::gil_scoped_release release;
-    return static_cast<double>(largest_entry(span_of(singles)));
+    return range_exponent(span_of(singles));
   }
   throw InvalidInput("data must be a contiguous array of float64 or float32");
+}
+
+nb::object contiguous_partition_of(const Vector<std::int64_t>& indptr, int pes) {
+  require(indptr.size() >= 2 && pes >= 1, "a partition has a row, and a PE, at least");
+  return to_numpy(contiguous_partition(span_of(indptr), pes));
+}
+
+nb::object whole_nodes_of(const Rows& part, const Rows& node) {
+  return to_numpy(multigrid::with_whole_nodes(span_of(part), span_of(node)));
 }
 
 template <class T>
@@ -214,7 +225,13 @@ void bind_matrix(nb::module_& m) {
   m.def("are_rows", &are_rows_in, nb::arg("indptr"), nb::arg("indices"));
   m.def("widened", &widened_array, nb::arg("numbers"));
   m.def("inspect", &inspect_arrays, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"));
-  m.def("largest_entry", &largest_entry_of, nb::arg("data"));
+  m.def("range_exponent", &range_exponent_of, nb::arg("data"));
+  m.def("contiguous_partition", &contiguous_partition_of, nb::arg("indptr"), nb::arg("pes"));
+  m.def("with_whole_nodes", &whole_nodes_of, nb::arg("part"), nb::arg("node"));
+  m.def(
+      "symmetry_tolerance",
+      [](bool singles) { return singles ? kSymmetryTolerance<float> : kSymmetryTolerance<double>; },
+      nb::arg("singles"));
   m.def("maps_to_zero", &maps_to_zero_in<double>, nb::arg("indptr"), nb::arg("indices"),
         nb::arg("data").noconvert(), nb::arg("unknowns"), nb::arg("tolerance"));
   m.def("maps_to_zero", &maps_to_zero_in<float>, nb::arg("indptr"), nb::arg("indices"),

@@ -6,7 +6,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,18 +34,10 @@ std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& 
   using Modes = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
   if (!tuning.contains("near_nullspace")) return nullptr;
   const auto vectors = nb::cast<Modes>(tuning["near_nullspace"]);
-  auto near = std::make_shared<multigrid::NearNullSpace>();
-  near->modes = static_cast<std::int32_t>(vectors.shape(1));
-  near->vectors.assign(vectors.data(), vectors.data() + vectors.size());
-  require(near->modes >= 1 && near->modes <= multigrid::kMostModes,
-          "near_nullspace has 1 to 6 vectors");
-  if (tuning.contains("node")) {
-    const auto node = span_of(nb::cast<Rows>(tuning["node"]));
-    near->node.assign(node.begin(), node.end());
-    near->nodes = node.empty() ? 0 : *std::ranges::max_element(node) + 1;
-    require(node.size() == vectors.shape(0), "node has one number for each row");
-  }
-  return near;
+  const auto node = tuning.contains("node") ? nb::cast<Rows>(tuning["node"]) : Rows();
+  return std::make_shared<multigrid::NearNullSpace>(multigrid::NearNullSpace::of(
+      {vectors.data(), vectors.size()}, static_cast<std::int32_t>(vectors.shape(1)),
+      {node.data(), node.size()}));
 }
 
 // Of levels from outside: rows, columns and values of each, and how many columns.

@@ -41,7 +41,7 @@ std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable()
 
 const CpuKernels* load(const std::string& version) {
   const std::string path =
-      folder_of(reinterpret_cast<const void*>(&load)) + "_cpu_" + version + ".so";
+      path_of_part(reinterpret_cast<const void*>(&load), "_cpu_" + version + ".so");
   const std::string name = "cpufree's CPU kernels (" + version + ")";
   const SharedLibrary library(path.c_str(), name.c_str(), "the one of the same build",
                               "install cpufree again");

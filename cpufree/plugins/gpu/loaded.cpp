@@ -16,7 +16,7 @@ struct Loaded {
 };
 
 Loaded load() {
-  const std::string path = folder_of(reinterpret_cast<const void*>(&load)) + "_gpu.so";
+  const std::string path = path_of_part(reinterpret_cast<const void*>(&load), "_gpu.so");
   if (access(path.c_str(), F_OK) != 0)
     return {nullptr,
             "this build of cpufree has no GPU engine; build it on a machine with an NVIDIA GPU and "

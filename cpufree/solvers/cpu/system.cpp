@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
@@ -104,6 +105,9 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
     for (const Share& share : pes_[pe].shares) report_.matrix_bytes += share.bytes();
     pes_[pe].local = std::move(plan.local[pe]);
+    const std::vector<std::int32_t>& row = pes_[pe].local.global_row;
+    pes_[pe].consecutive =
+        std::ranges::adjacent_find(row, [](auto a, auto b) { return b != a + 1; }) == row.end();
     pes_[pe].local.col = {};
     pes_[pe].local.val = {};
     pes_[pe].local.row_ptr = {};
@@ -211,32 +215,47 @@ void CpuSystem<T>::reserve_vectors(const SolveSpec& spec) {
   }
 }
 
+namespace {
+// Calls f with a function that tells the row of the matrix from that of a PE.
+template <class Pe, class F>
+void with_rows(const Pe& pe, F&& f) {
+  const std::int32_t* const rows = pe.local.global_row.data();
+  if (pe.consecutive && !pe.local.global_row.empty())
+    f([first = at(*rows)](std::size_t i) { return first + i; });  // which compilers vectorise
+  else
+    f([rows](std::size_t i) { return at(rows[i]); });
+}
+}  // namespace
+
 template <class T>
 void CpuSystem<T>::load(std::span<const T> b, std::span<const T> x0, double scale) {
-  for (Pe& pe : pes_) {
-    T* const to_b = pe.vectors[index_.b].data();
-    T* const to_x = pe.vectors[index_.x].data();
-    for (std::size_t i = 0; i < pe.local.global_row.size(); ++i) {
-      const std::size_t row = at(pe.local.global_row[i]);
-      to_b[i] = static_cast<T>(scale * static_cast<double>(b[row]));
-      if (!x0.empty()) to_x[i] = static_cast<T>(scale * static_cast<double>(x0[row]));
-    }
-  }
+  for (Pe& pe : pes_)
+    with_rows(pe, [&](auto row) {
+      const std::size_t rows = pe.local.global_row.size();
+      const auto take = [&](T* to, const T* from) {
+        for (std::size_t i = 0; i < rows; ++i)
+          to[i] = static_cast<T>(scale * static_cast<double>(from[row(i)]));
+      };
+      take(pe.vectors[index_.b].data(), b.data());
+      if (!x0.empty()) take(pe.vectors[index_.x].data(), x0.data());
+    });
 }
 
 // out = x / scale. Returns whether all entries are finite.
 template <class T>
 bool CpuSystem<T>::store(std::span<T> out, double scale) const {
-  bool finite = true;
-  for (const Pe& pe : pes_) {
-    const T* const x = pe.vectors[index_.x].data();
-    for (std::size_t i = 0; i < pe.local.global_row.size(); ++i) {
-      const T value = static_cast<T>(static_cast<double>(x[i]) / scale);
-      out[at(pe.local.global_row[i])] = value;
-      finite = finite && std::isfinite(value);
-    }
-  }
-  return finite;
+  const double inverse = 1.0 / scale;  // exact: a power of two
+  std::int64_t lost = 0;
+  for (const Pe& pe : pes_)
+    with_rows(pe, [&, to = out.data(), x = pe.vectors[index_.x].data()](auto row) {
+      const std::size_t rows = pe.local.global_row.size();
+      for (std::size_t i = 0; i < rows; ++i) {
+        const T value = static_cast<T>(inverse * static_cast<double>(x[i]));
+        to[row(i)] = value;
+        lost += std::abs(value) <= std::numeric_limits<T>::max() ? 0 : 1;
+      }
+    });
+  return lost == 0;
 }
 
 template <class T>
@@ -263,7 +282,7 @@ auto CpuSystem<T>::arguments(const SolveSpec& spec, const SolveParams& params, d
   }
   if (own_.speaker()) {
     args[0].outcome = &result.outcome;
-    args[0].history = result.history.data();
+    args[0].history = history_.data();
   }
   return args;
 }
@@ -311,9 +330,7 @@ SolveResult CpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
     throw Unsupported(
         "the engine cpu_threads takes vectors in host memory only; copy b to a NumPy array, or use "
         "the engine cuda_p2p");
-  Given given{0.0, x0.size != 0};
-  for (const T value : b.span())
-    given.largest = std::max(given.largest, std::abs(static_cast<double>(value)));
+  Given given{largest_size(b.span()), x0.size != 0};
   if (team_) given = given_in_all(*team_, given);
   const double scale = scale_from(given.largest);
   const SolveParams params = params_of<T>(spec, diagonal_.bound, given.guess);
@@ -338,7 +355,8 @@ template <class T>
 SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& params, double scale,
                                   const Progress& progress) {
   SolveResult result;
-  result.history.resize(at(params.history_capacity));
+  if (history_.size() < at(params.history_capacity))
+    history_ = Array<double>(at(params.history_capacity));
   auto args = arguments(spec, params, scale, result);
   std::vector<Split> splits(spec.study == Study::split ? pes_.size() * at(blocks_) : 0);
   for (std::size_t k = 0; k < args.size(); ++k)
@@ -356,7 +374,8 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
   if (trace) result.trace = trace->report(team_.get());
   if (spec.study == Study::split)
     result.split = mean_of(team_ ? join(*team_, "splits", splits) : splits);
-  result.history.resize(at(result.outcome.history_count));
+  if (own_.speaker())
+    result.history.assign(history_.data(), history_.data() + result.outcome.history_count);
   return result;
 }
 

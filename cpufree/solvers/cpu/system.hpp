@@ -56,6 +56,7 @@ class CpuSystem final : public System<T> {
   // One PE's private memory. A row's private number is its number in the PE.
   struct Pe {
     LocalSystem<T> local;             // without row_ptr, col, val: the shares hold the matrix
+    bool consecutive = false;         // rows, in the order of the matrix
     std::vector<std::int32_t> names;  // of a slab's rows (row_names), once they are needed
     std::vector<std::int32_t> ghost_source;
     RemotePlan far;  // what goes to other nodes
@@ -136,6 +137,7 @@ class CpuSystem final : public System<T> {
   Heap<T> heap_;
   std::unique_ptr<CpuHeaps> heaps_;
   ColumnsMemory columns_;
+  Array<double> history_;  // that kernels write: kept, as fresh pages cost more than small solves
   std::unique_ptr<CpuMultigrid<T>> multigrid_;  // none: it is not asked for
   multigrid::Options multigrid_options_;        // of it
   std::vector<std::int32_t> row_owner_;         // with it: the PE of each row of the matrix

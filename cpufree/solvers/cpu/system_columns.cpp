@@ -99,12 +99,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_together(const ColumnViews<T>& vect
                                                       const SolveSpec& spec,
                                                       const Progress& progress) {
   std::vector<double> scale;
-  for (const auto& b : vectors.b) {
-    double largest = 0.0;
-    for (const T value : b.span())
-      largest = std::max(largest, std::abs(static_cast<double>(value)));
-    scale.push_back(scale_from(largest));
-  }
+  for (const auto& b : vectors.b) scale.push_back(scale_from(largest_size(b.span())));
   reserve_columns(K);
   load_columns<K>(vectors, scale);
   auto args = columns_arguments<K>(spec, !vectors.x0.empty(), scale);

@@ -40,8 +40,6 @@ template <class T>
 void solve_many(const std::vector<OneOfMany<T>>& systems, const SolveSpec& spec,
                 const Progress& progress, std::vector<SolvedOne>& solved);
 
-inline std::int64_t iterations_without_limit(std::int32_t rows) { return std::int64_t{10} * rows; }
-
 template <class T>
 bool same_pattern(const CsrView<T>& a, const CsrView<T>& b) {
   const auto same = [](const auto& one, const auto& other) {

@@ -94,6 +94,21 @@ void require_usable(bool usable) {
   if (!usable) throw EngineError("the update of this system has failed: make a new one");
 }
 
+template <class T>
+double largest_size(std::span<const T> b) {
+  constexpr std::size_t kLanes = 16;  // independent of one another, so that several are under way
+  T lanes[kLanes] = {};
+  const auto take = [&](T& most, T value) {
+    const T size = std::abs(value);
+    most = size > most ? size : most;
+  };
+  std::size_t k = 0;
+  for (; k + kLanes <= b.size(); k += kLanes)
+    for (std::size_t l = 0; l < kLanes; ++l) take(lanes[l], b[k + l]);
+  for (; k < b.size(); ++k) take(lanes[0], b[k]);
+  return static_cast<double>(*std::ranges::max_element(lanes));
+}
+
 double scale_from(double largest) {
   if (!(largest > 0.0) || !std::isfinite(largest)) return 1.0;
   const int exponent = std::clamp(std::ilogb(largest), -1000, 1000);  // 2^1000 is finite
@@ -145,6 +160,8 @@ template void check_solve(const SolveSpec&, const VectorView<const double>&,
                           const VectorView<const double>&, const VectorView<double>&, std::int32_t);
 template void require_update(const CsrView<float>&, std::int32_t, const PlanReport&);
 template void require_update(const CsrView<double>&, std::int32_t, const PlanReport&);
+template double largest_size(std::span<const float>);
+template double largest_size(std::span<const double>);
 template SolveParams params_of<float>(const SolveSpec&, double, bool);
 template SolveParams params_of<double>(const SolveSpec&, double, bool);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cpufree/solvers/gpu/share_layout.hpp"
@@ -50,6 +51,10 @@ void require_update(const CsrView<T>& matrix, std::int32_t rows, const PlanRepor
 
 // Throws EngineError where an update of a system has ended in the middle.
 void require_usable(bool usable);
+
+// The largest |b_i| that is a number.
+template <class T>
+double largest_size(std::span<const T> b);
 
 // A power of two that brings the largest entry of b near 1 where it is far from it, so that squares
 // neither underflow nor overflow; it changes no mantissa, hence no iterate but for its scale.

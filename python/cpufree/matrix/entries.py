@@ -11,9 +11,6 @@ from numpy.typing import NDArray
 from cpufree.errors import MatrixError
 from cpufree.extension import load_core
 
-SYMMETRY_TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
-"""Largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding. The scale is that of the
-Jacobi-scaled matrix, whose entries are at most 1 in size if A is positive definite."""
 MAX_ROWS = 2**31 - 1
 """Largest number of rows: row and column numbers are 32-bit integers."""
 
@@ -35,12 +32,17 @@ class EntryStatistics:
     def solvable(self, dtype: str) -> bool:
         """Return whether solvers take a matrix of entries of this type, as far as they show it."""
         sound = self.mirrored and self.finite and self.positive_diagonal
-        return sound and self.asymmetry <= SYMMETRY_TOLERANCE[dtype]
+        return sound and self.asymmetry <= symmetry_tolerance(dtype)
 
     @classmethod
     def of(cls, indptr: Any, indices: Any, data: Any) -> EntryStatistics:
         """Return those of a matrix whose arrays are rows, columns increasing in each."""
         return cls(**load_core().inspect(indptr, indices, data))
+
+
+def symmetry_tolerance(dtype: str) -> float:
+    """Return the largest |a_ij - a_ji| / sqrt(|a_ii a_jj|) that passes as rounding."""
+    return float(load_core().symmetry_tolerance(dtype == "float32"))
 
 
 def in_64_bits(indptr: Any) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.errors import DiagonalError, NonFiniteError, NotSymmetricError
-from cpufree.matrix.entries import SYMMETRY_TOLERANCE
+from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.problem import CsrMatrix
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def check_spd_input(A: CsrMatrix) -> float:
 
     Returns:
         The asymmetry: max over i, j of |a_ij - a_ji| / sqrt(|a_ii a_jj|). 0.0 if A is symmetric to
-        the bit; never above SYMMETRY_TOLERANCE, by which assembled matrices may miss symmetry.
+        the bit; never above symmetry_tolerance, by which assembled matrices may miss symmetry.
 
     Raises:
         NonFiniteError: an entry is NaN or infinite.
@@ -36,7 +36,7 @@ def check_spd_input(A: CsrMatrix) -> float:
         _refuse_non_finite(A)
     asymmetry = statistics.asymmetry
     # What follows is slow, and knows more to tell.
-    if not (statistics.mirrored and asymmetry <= SYMMETRY_TOLERANCE[A.dtype.name]):
+    if not (statistics.mirrored and asymmetry <= symmetry_tolerance(A.dtype.name)):
         asymmetry = _checked_asymmetry(A)
     if not statistics.positive_diagonal:
         _refuse_diagonal(A)
@@ -120,7 +120,7 @@ def _checked_asymmetry(A: CsrMatrix, sizes: NDArray[Any] | None = None) -> float
     root = np.sqrt(sizes)
     scale = root[difference.row] * root[difference.col]
     size = np.abs(difference.data.astype(np.float64))
-    tolerance = SYMMETRY_TOLERANCE[A.dtype.name]
+    tolerance = symmetry_tolerance(A.dtype.name)
     bad = size > tolerance * scale
     if bad.any():
         _refuse_asymmetric(A, difference.row[bad], difference.col[bad], tolerance)

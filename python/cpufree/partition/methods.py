@@ -194,13 +194,8 @@ def _better(
 
 def contiguous(A: CsrMatrix, pes: int) -> Int32s:
     """Return blocks of consecutive rows: each cut is at the row boundary nearest to its ideal."""
-    n = A.shape[0]
-    before = A.indptr if A.nnz else np.arange(n + 1)
-    ideal = before[-1] * np.arange(1, pes) / pes
-    cuts = np.clip(np.searchsorted(before, ideal), 1, n)
-    cuts -= ideal - before[cuts - 1] < before[cuts] - ideal
-    sizes = np.diff(np.concatenate(([0], cuts, [n])))
-    return np.repeat(np.arange(pes, dtype=np.int32), sizes)
+    part: Int32s = load_core().contiguous_partition(A.indptr, pes)
+    return part
 
 
 def metis_parts(A: CsrMatrix, pes: int, metis: ModuleType) -> Int32s:

@@ -20,7 +20,7 @@ from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
-from cpufree.matrix.entries import SYMMETRY_TOLERANCE
+from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.gpu_csr import GpuCsr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.samples import sample, unknowns_of_a_node
@@ -75,7 +75,7 @@ def lay_out_on_gpu(
     if layout.refused:
         return layout.refused
     asymmetry = 0.0 if layout.entries is None else layout.entries.asymmetry
-    if asymmetry > SYMMETRY_TOLERANCE[A.dtype.name]:
+    if asymmetry > symmetry_tolerance(A.dtype.name):
         return "it may not be symmetric"
     if layout.mean_distance > NEAR_DIAGONAL and context.options.reorder == "auto":
         return "another order of rows may pay"

@@ -15,7 +15,7 @@ from cpufree.engines import choices, gpus, nvshmem
 from cpufree.engines.digests import Pattern
 from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, OutOfMemoryError
-from cpufree.extension import load_for
+from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import EntryStatistics
 from cpufree.matrix.problem import CsrMatrix
@@ -304,10 +304,7 @@ class Sharing:
         """Return the same with all rows of a node on one PE."""
         if modes is None or self.part is None or modes.node is None:
             return self
-        first = np.empty(int(modes.node.max(initial=0)) + 1, np.intp)
-        rows = np.arange(len(modes.node))[::-1]
-        first[modes.node[rows]] = rows  # the last one that is written is the first row
-        return replace(self, part=self.part[first[modes.node]])
+        return replace(self, part=load_core().with_whole_nodes(self.part, modes.node))
 
     def keeps_rows_in_order(self) -> bool:
         """Return whether PEs have consecutive rows, in the order of the matrix."""

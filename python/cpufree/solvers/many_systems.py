@@ -13,7 +13,7 @@ from cpufree.device_arrays import copy_beside, copy_to_host, cuda_device
 from cpufree.engines.watch import Watch
 from cpufree.errors import CpufreeError, InvalidInputError, MatrixError, VectorError
 from cpufree.extension import load_core
-from cpufree.matrix.entries import SYMMETRY_TOLERANCE
+from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
@@ -45,7 +45,7 @@ class Asked:
                 self.options,
                 self.gpu,
                 check,
-                SYMMETRY_TOLERANCE[kind.name],
+                symmetry_tolerance(kind.name),
                 self.watch,
             )
         return found

@@ -16,7 +16,7 @@ from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
-from cpufree.matrix.entries import SYMMETRY_TOLERANCE
+from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers import agreement
@@ -115,7 +115,7 @@ def _plan(
     else:
         slab = rows
     values = converted(slab.data, dtype)
-    tolerance = SYMMETRY_TOLERANCE[dtype.name] if check else _UNCHECKED
+    tolerance = symmetry_tolerance(dtype.name) if check else _UNCHECKED
     plan = load_core().SlabPlan(
         slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, tolerance, team
     )

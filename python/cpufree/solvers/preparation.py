@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +17,6 @@ from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_input
-
-_NEAR = {"float32": 24, "float64": 128}
-"""Powers of two between which largest entries stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +43,8 @@ class Prepared:
         squares of A p in the range of float64, and A p in that of the type.
         """
         A = self.matrix
-        most = load_core().largest_entry(A.data)
-        exponent = math.frexp(most)[1] if math.isfinite(most) else 0
-        if abs(exponent) <= _NEAR[A.dtype.name]:
+        exponent = load_core().range_exponent(A.data)
+        if exponent == 0:
             return self
         matrix = CsrMatrix.well_formed(A.indptr, A.indices, np.ldexp(A.data, -exponent))
         return replace(self, matrix=matrix, exponent=exponent)

@@ -53,6 +53,7 @@ def test_every_example_is_tested_and_listed() -> None:
     names = sorted(path.name for path in EXAMPLES.iterdir() if path.name[0].isdigit())
     assert [name[:2] for name in names] == [f"{k:02}" for k in range(1, len(names) + 1)]
     listed, tests = (EXAMPLES / "README.md").read_text(), Path(__file__).read_text()
+    tests += (ROOT / "tests/python/library/test_library.py").read_text()
     for name in names:
         assert f"({name})" in listed
         assert f'"{name}"' in tests
