@@ -10,17 +10,23 @@ using namespace slice_share;
 
 namespace {
 
-// Through rings of so many slots.
-template <class As = Everywhere>
-bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+// Through rings of so many slots, which a port's copies fill.
+template <class P, class As>
+bool products_of_port_right(const Share& s, int slots, std::uint64_t seed, As as) {
   const RingShape shape{slots, slot_bytes<double>(s.shape), kThreads / kSliceRows, true};
-  const auto make = [&](warp_rig::StreamingPort& port) {
+  const auto make = [&](P& port) {
     WarpSlices<double> matrix = s.matrix();
     matrix.ring.fast = port.fast_memory();
     matrix.ring.shape = shape;
     return matrix;
   };
-  return products_right<warp_rig::StreamingPort>(s, ring_bytes(shape), seed, make, as);
+  return products_right<P>(s, ring_bytes(shape), seed, make, as);
+}
+// By one lane's copies in bulk, and by all lanes' of 16 bytes.
+template <class As = Everywhere>
+bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+  return products_of_port_right<warp_rig::StreamingPort>(s, slots, seed, as) &&
+         products_of_port_right<warp_rig::WarpStreamingPort>(s, slots, seed, as);
 }
 
 // On chip.
