@@ -76,6 +76,12 @@ if(cpufree_wants_cuda AND NOT CPUFREE_KERNELS STREQUAL "ALL")
     cpufree_add_runtime("${CPUFREE_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
     target_include_directories(cpufree_gpu SYSTEM INTERFACE
       "${CPUFREE_CUDA_INCLUDE}" "${CPUFREE_CUDA_CRT}")
+    # What older GPUs are told (launch/gpu/gpus.cpp); of words such as "native" nothing is known.
+    list(GET CMAKE_CUDA_ARCHITECTURES 0 cpufree_oldest)
+    string(REGEX MATCH "^[0-9]+" cpufree_oldest "${cpufree_oldest}")
+    if(cpufree_oldest)
+      target_compile_definitions(cpufree_gpu INTERFACE CPUFREE_BUILT_FOR=${cpufree_oldest})
+    endif()
     message(STATUS "CUDA: building the GPU engine with ${CPUFREE_CUDART}, without nvcc: kernels are "
                    "compiled when they are first used")
   elseif(CPUFREE_CUDA STREQUAL "ON")

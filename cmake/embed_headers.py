@@ -20,6 +20,7 @@ ROOTS = (
     "cpufree/engines/gpu_p2p/bulk_put.cuh",
     "cpufree/engines/gpu_p2p/free_port.cuh",
     "cpufree/engines/gpu_p2p/port.cuh",
+    "cpufree/engines/gpu_p2p/streaming_port.cuh",
     "cpufree/formats/csr_rows.hpp",
     "cpufree/formats/layout/kernels.hpp",
     "cpufree/formats/warp_columns.hpp",

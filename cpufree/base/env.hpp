@@ -13,6 +13,13 @@ inline std::string cpu_level_asked_for() {
   return said == nullptr ? "" : said;
 }
 
+// CPUFREE_ARCH, the architecture that GPU kernels are made for ("sm_80"); empty where it is not
+// set.
+inline std::string gpu_architecture_asked_for() {
+  const char* const said = std::getenv("CPUFREE_ARCH");
+  return said == nullptr ? "" : said;
+}
+
 // NVSHMEM's NVSHMEM_MAX_MEMORY_PER_GPU, such as "2GB"; empty where it is not set.
 inline std::string nvshmem_max_memory() {
   const char* const said = std::getenv("NVSHMEM_MAX_MEMORY_PER_GPU");

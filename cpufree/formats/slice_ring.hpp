@@ -5,14 +5,16 @@
 // next product's first chunks travel meanwhile.
 //
 // Protocol, of one slot. (1) One lane, the one that has looked up the chunk, announces the bytes at
-// the slot's barrier and starts the copies. (2) All lanes wait for the barrier's phase; its
-// completion makes the bytes visible to every thread that has seen it. (3) They read. (4) They meet
-// (warp_sync), which orders their reads before what a lane does next: (1), for the chunk that is
-// `slots` further on. So a slot is written only
-// while no lane reads it. Phases of a barrier complete in turn, and a lane is never more than one
-// behind, since it takes part in (4) before the next phase begins: the parity of the phase tells
-// which one it is. A wait that outlasts any copy ends the kernel with an error of the device: there
-// is no other block to name.
+// the slot's barrier and starts the copies; or, on engines that copy by warps, it tells the others,
+// and each lane starts copies of its pieces and arrives at the barrier when they have come. (2) All
+// lanes wait for the barrier's phase; its completion makes the bytes visible to every thread that
+// has seen it. (3) They read. (4) They meet (warp_sync), which orders their reads before what a
+// lane does next: (1), for the chunk that is `slots` further on. So a slot is written only while no
+// lane reads it, by one lane or by several: those write apart from one another, and the phase is
+// complete when all of theirs have come. Phases of a barrier complete in turn, and a lane is never
+// more than one behind, since it takes part in (4) before the next phase begins: the parity of the
+// phase tells which one it is. A wait that outlasts any copy ends the kernel with an error of the
+// device: there is no other block to name.
 #pragma once
 
 #include <cstddef>
@@ -89,8 +91,11 @@ concept BulkPort = requires(P& port, std::uint64_t* barrier, std::byte* to, cons
   // One lane: a barrier for one copy, or several, at a time; what is copied next, all of it.
   port.bulk_barrier(barrier);
   port.bulk_announce(barrier, std::uint32_t{});
-  // One lane: starts a copy of N bytes, as all addresses a multiple of 16.
+  // One lane, or, with bulk_by_warp, each of a warp: starts its part of a copy of N bytes, as all
+  // addresses a multiple of 16; when it has started all that was announced.
+  { P::bulk_by_warp } -> std::same_as<const bool&>;
   port.bulk_copy(to, from, std::uint32_t{}, barrier, CacheHint::none);
+  port.bulk_end(barrier);
   // After barriers were made, by who made them.
   port.bulk_ready();
   // Until the phase of this parity is complete.
@@ -197,7 +202,14 @@ class RingReader {
       ahead_ = fetch(P::warp_width);
       used_ = 0;
     }
-    if (my_lane() == used_) copy(batch_, slot, ring_.shape.hint_of(item_));
+    if constexpr (P::bulk_by_warp) {
+      const int from = static_cast<int>(used_);
+      const FeedItem item = {port_.warp_broadcast(batch_.grain, from),
+                             port_.warp_broadcast(batch_.what, from)};
+      copy(item, slot, ring_.shape.hint_of(item_));
+    } else {
+      if (my_lane() == used_) copy(batch_, slot, ring_.shape.hint_of(item_));
+    }
     ++used_;
     if (++item_ == count_) item_ = 0;
   }
@@ -214,6 +226,7 @@ class RingReader {
       port_.bulk_copy(to + ring_.shape.slot_bytes - kSliceHead,
                       ring_.heads + static_cast<std::size_t>(slice) * kSliceHead, kSliceHead,
                       barrier, hint);
+    port_.bulk_end(barrier);
   }
 
   P& port_;

@@ -44,7 +44,8 @@ inline std::string include_line(const std::string& header) {
 // gpu_p2p.
 inline std::string port_kernel(const std::string& headers, int threads, const std::string& args,
                                const std::string& port, const std::string& body) {
-  return include_line("engines/gpu_p2p/port.cuh") + headers +
+  const std::string header = port == "StreamingPort" ? "streaming_port.cuh" : "port.cuh";
+  return include_line("engines/gpu_p2p/" + header) + headers +
          "using namespace cpufree;\n"
          "extern \"C\" __global__ void __launch_bounds__(" +
          std::to_string(threads) +

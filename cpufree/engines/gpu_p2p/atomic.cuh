@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpufree/device/types.hpp"
+#include "cpufree/engines/gpu_p2p/generation.cuh"
 
 namespace cpufree::gpu_p2p {
 
@@ -111,10 +112,31 @@ __device__ inline SmallPacket load_packet(const SmallPacket* packet) {
   return out;
 }
 
-__device__ inline void fence_release_system() { asm volatile("fence.release.sys;" ::: "memory"); }
-__device__ inline void fence_release_gpu() { asm volatile("fence.release.gpu;" ::: "memory"); }
-__device__ inline void fence_acquire_system() { asm volatile("fence.acquire.sys;" ::: "memory"); }
-__device__ inline void fence_acquire_gpu() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
+// Before compute capability 9.0 one fence is both.
+__device__ inline void fence_release_system() {
+  if constexpr (kSinceHopper)
+    asm volatile("fence.release.sys;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+__device__ inline void fence_release_gpu() {
+  if constexpr (kSinceHopper)
+    asm volatile("fence.release.gpu;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+__device__ inline void fence_acquire_system() {
+  if constexpr (kSinceHopper)
+    asm volatile("fence.acquire.sys;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+__device__ inline void fence_acquire_gpu() {
+  if constexpr (kSinceHopper)
+    asm volatile("fence.acquire.gpu;" ::: "memory");
+  else
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
 
 // From device memory to shared memory, past the L1 cache.
 __device__ inline void copy_16_bytes(void* to, const void* from, bool really) {

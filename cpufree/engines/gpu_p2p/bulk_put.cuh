@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "cpufree/engines/gpu_p2p/bulk.cuh"
 #include "cpufree/engines/gpu_p2p/port.cuh"
 
 namespace cpufree::gpu_p2p {
@@ -18,7 +19,9 @@ inline constexpr int kBulkValues = 1024;  // of a stage, of which a block has tw
 // copies' hardware after a fence of each thread and a block barrier. All copies have ended before
 // the return: what they wrote is visible to lane 0, who publishes. Copies have whole pairs of
 // values at even addresses; what is left of these at either end is stored.
+// Not there for GPUs without such copies.
 template <class F>
+  requires kSinceHopper
 __device__ void put_bulk(Port& port, double* to, int pe, std::int64_t count, const F& value) {
   __shared__ alignas(128) double stage[2][kBulkValues];
   double* const there = port.peer(to, pe);

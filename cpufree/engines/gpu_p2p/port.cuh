@@ -7,7 +7,6 @@
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/gpu_p2p/atomic.cuh"
-#include "cpufree/engines/gpu_p2p/bulk.cuh"
 #include "cpufree/engines/gpu_p2p/shared.hpp"
 
 namespace cpufree::gpu_p2p {
@@ -372,28 +371,5 @@ class Port : public Unstudied {
 };
 
 static_assert(cpufree::WarpPort<Port> && cpufree::GridPort<Port>);
-
-// The same with copies that run by themselves: for kernels that stream from far memory. What needs
-// them costs registers, so kernels that do not stream have the plain port.
-class StreamingPort : public Port {
- public:
-  using Port::Port;
-  __device__ static void bulk_barrier(std::uint64_t* barrier) { make_barrier(barrier); }
-  __device__ static void bulk_ready() { show_barriers(); }
-  __device__ static void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {
-    announce(barrier, bytes);
-  }
-  __device__ static void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes,
-                                   std::uint64_t* barrier, CacheHint hint) {
-    start_bulk_copy(to, from, bytes, barrier, hint);
-  }
-  __device__ static void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
-    await_phase(barrier, parity);
-  }
-  template <class T>
-  __device__ static FastArray<T> in_fast_memory(const T* array) {
-    return {in_shared(array)};
-  }
-};
 
 }  // namespace cpufree::gpu_p2p

@@ -20,9 +20,28 @@ inline constexpr const char* gpuCompilerAdvice =
 // Where the toolkit puts it, besides the loader's own places.
 inline constexpr const char* gpuCompilerPlace = "/usr/local/cuda/lib64/libnvrtc.so.13";
 
+// The oldest compute capability that kernels are made for, times ten: 16-byte copies of a thread
+// that run by themselves, and barriers in shared memory, came with 8.0 (PTX ISA 8.x).
+inline constexpr int gpuOldest = 80;
+
 // The name of an architecture of machine code, by compute capability.
 inline std::string gpuArchitecture(int major, int minor) {
   return "sm_" + std::to_string(major) + std::to_string(minor);
+}
+// The architecture of code for a GPU where another one's is asked for ("sm_80"): portable code
+// ("compute_80"), which the driver compiles for the GPU. Throws InvalidInput for what no such GPU
+// runs.
+inline std::string gpuPortableArchitecture(const std::string& asked, int major, int minor) {
+  const std::string digits = asked.starts_with("sm_") ? asked.substr(3) : "";
+  const bool number = (digits.size() == 2 || digits.size() == 3) &&
+                      std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  const int wanted = number ? std::stoi(digits) : 0;
+  const int own = 10 * major + minor;
+  if (wanted < gpuOldest || wanted > own)
+    throw cpufree::InvalidInput("CPUFREE_ARCH is '" + asked + "'; it takes sm_" +
+                                std::to_string(gpuOldest) + " to " + gpuArchitecture(major, minor) +
+                                ", which this GPU has; unset it");
+  return wanted == own ? asked : "compute_" + digits;
 }
 
 namespace cpufree::gpu {
@@ -45,6 +64,8 @@ class Compiler {
     library_.find("nvrtcGetProgramLog", log_);
     library_.find("nvrtcGetCUBINSize", code_size_);
     library_.find("nvrtcGetCUBIN", code_);
+    library_.find("nvrtcGetPTXSize", portable_size_);
+    library_.find("nvrtcGetPTX", portable_);
     library_.find("nvrtcGetErrorString", error_);
     check(version_(&major_, &minor_), "Version");
     if (major_ < gpuCompilerOldest)
@@ -65,7 +86,8 @@ class Compiler {
     return {"-std=c++20", "-default-device", "-builtin-move-forward=false"};
   }
 
-  // Machine code of `source`, by `options` and the architecture. Headers are found by name among
+  // Machine code of `source`, by `options` and the architecture; of a portable one ("compute_80")
+  // the text that drivers compile (PTX). Headers are found by name among
   // `headers`, and nowhere else. Threads may call this at the same time. Throws Unsupported where
   // the compiler does not know the architecture, EngineError with its messages for other errors.
   std::string compile(const std::string& source, const std::string& architecture,
@@ -84,8 +106,10 @@ class Compiler {
                   texts.data(), names.data()),
           "CreateProgram");
     const int status = compile_(program, static_cast<int>(all.size()), all.data());
-    std::string result =
-        status == 0 ? text(program, code_size_, code_) : text(program, log_size_, log_);
+    const bool portable = architecture.starts_with(kPortable);
+    std::string result = status != 0 ? text(program, log_size_, log_)
+                         : portable  ? text(program, portable_size_, portable_)
+                                     : text(program, code_size_, code_);
     destroy_(&program);
     if (status != 0)
       throw EngineError(name() + " cannot compile a kernel for " + architecture + " (" +
@@ -98,6 +122,7 @@ class Compiler {
   using Program = struct OfCompiler*;
   using Size = std::function<int(Program, std::size_t*)>;
   using Text = std::function<int(Program, char*)>;
+  static constexpr const char* kPortable = "compute_";
   static constexpr std::size_t kMostLog = 4000;  // characters of messages that are shown
 
   void check(int status, const char* what) const {
@@ -108,7 +133,8 @@ class Compiler {
     check(architecture_count_(&count), "GetNumSupportedArchs");
     std::vector<int> known(static_cast<std::size_t>(std::max(count, 1)));
     check(architectures_(known.data()), "GetSupportedArchs");
-    if (std::ranges::none_of(known, [&](int one) { return "sm_" + std::to_string(one) == wanted; }))
+    const std::string number = wanted.substr(wanted.find('_') + 1);
+    if (std::ranges::none_of(known, [&](int one) { return std::to_string(one) == number; }))
       throw Unsupported(name() + " does not know GPUs of the architecture " + wanted +
                         ": a newer one is needed; " + gpuCompilerAdvice);
   }
@@ -130,8 +156,8 @@ class Compiler {
       create_;
   std::function<int(Program*)> destroy_;
   std::function<int(Program, int, const char* const*)> compile_;
-  Size log_size_, code_size_;
-  Text log_, code_;
+  Size log_size_, code_size_, portable_size_;
+  Text log_, code_, portable_;
   std::function<const char*(int)> error_;
 };
 

@@ -29,6 +29,9 @@ std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& device
 
 // The same before a kernel is chosen, about; less where GPUs have less.
 inline constexpr std::size_t kRoomOnChip = 220'000;
+inline constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
+// Of a block that has a multiprocessor by itself.
+std::size_t most_room_on_chip(const std::vector<int>& devices);
 std::size_t room_on_chip(const std::vector<int>& devices, int blocks);
 
 // Throws InvalidInput unless all blocks are resident together, those of all PEs of every device:

@@ -6,7 +6,14 @@ namespace cpufree {
 
 namespace {
 
-constexpr int kOldest = 90;  // compute capability that the kernels are built for, times ten
+// The compute capability, times ten, that kernels can be compiled for; that those are for which are
+// part of this build, if any are.
+constexpr int kOldest = 80;
+#if defined(CPUFREE_BUILT_FOR)
+constexpr int kBuiltFor = CPUFREE_BUILT_FOR;
+#else
+constexpr int kBuiltFor = kOldest;
+#endif
 
 std::string version_text(int version) {  // 13000 -> "13.0"
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -57,7 +64,13 @@ std::string flaw_of(const GpuInfo& gpu) {
   const std::string name = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ")";
   if (10 * gpu.major + gpu.minor < kOldest)
     return name + " has compute capability " + std::to_string(gpu.major) + "." +
-           std::to_string(gpu.minor) + "; 9.0 or newer is needed";
+           std::to_string(gpu.minor) + "; 8.0 or newer is needed";
+  if (10 * gpu.major + gpu.minor < kBuiltFor)
+    return name + " has compute capability " + std::to_string(gpu.major) + "." +
+           std::to_string(gpu.minor) + ", and the kernels of this build are for " +
+           std::to_string(kBuiltFor / 10) + "." + std::to_string(kBuiltFor % 10) +
+           " and newer: build with CMAKE_CUDA_ARCHITECTURES=" + std::to_string(gpu.major) +
+           std::to_string(gpu.minor) + ", or with CPUFREE_KERNELS=USUAL";
   if (!gpu::offers_cooperative_launch(gpu.index))
     return name + " offers no cooperative launch, which the solver needs";
   return "";

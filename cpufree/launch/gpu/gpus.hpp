@@ -11,7 +11,7 @@
 
 namespace cpufree {
 
-// A GPU that the engine can use: compute capability 9.0 or newer, cooperative launch. `index` is
+// A GPU that the engine can use: compute capability 8.0 or newer, cooperative launch. `index` is
 // CUDA's number, after CUDA_VISIBLE_DEVICES.
 struct GpuInfo {
   int index = 0;

@@ -13,9 +13,10 @@ namespace cpufree {
 namespace {
 
 // Where it is missing, the way measures stores, and bulk copies are what its name says.
-static_assert(requires(gpu_p2p::Port& port, double* to, double (*value)(std::int64_t)) {
-  put_bulk(port, to, 0, std::int64_t{1}, value);
-});
+static_assert(!gpu_p2p::kSinceHopper ||
+              requires(gpu_p2p::Port& port, double* to, double (*value)(std::int64_t)) {
+                put_bulk(port, to, 0, std::int64_t{1}, value);
+              });
 
 template <ProbeWay W>
 __global__ void __launch_bounds__(1024, 1)

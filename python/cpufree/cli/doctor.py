@@ -160,6 +160,9 @@ def gpu_finding(gpu: Gpu) -> Finding:
     except CpufreeError as error:
         hint = "Another program may hold it for itself: nvidia-smi shows which."
         return Finding(f"GPU {gpu.index}", Status.FAILED, f"{detail}: {error}", hint)
+    if not gpu.tried:
+        untried = "kernels compile for it, and have never run on one: compare a first solve with"
+        return Finding(f"GPU {gpu.index}", Status.NOTE, f"{detail}, {free}; {untried} cpu_threads")
     return Finding(f"GPU {gpu.index}", Status.OK, f"{detail}, {free}")
 
 

@@ -15,8 +15,10 @@ from cpufree.env import gpu_numbers
 from cpufree.errors import EngineError, InvalidInputError, UnsupportedError
 from cpufree.extension import load_core
 
-# The kernels use instructions that came with compute capability 9.0 (Hopper).
-LEAST_CAPABILITY = (9, 0)
+# The kernels use instructions that came with compute capability 8.0 (Ampere).
+LEAST_CAPABILITY = (8, 0)
+# Of GPUs that the kernels have run on; for others they are compiled, which is all that is known.
+TRIED_CAPABILITIES = ((9, 0),)
 # Packages whose import or first use starts CUDA: it may run where one of them is loaded.
 OTHERS_ON_GPUS = ("cupy", "jax", "numba.cuda", "torch")
 # What is there once the driver of NVIDIA is loaded, on Linux and within Windows.
@@ -40,6 +42,11 @@ class Gpu:
     def usable(self) -> bool:
         """Whether the engine cuda_p2p runs on it."""
         return self.compute_capability >= LEAST_CAPABILITY
+
+    @property
+    def tried(self) -> bool:
+        """Whether the kernels have run on a GPU of this compute capability."""
+        return self.compute_capability in TRIED_CAPABILITIES
 
     def free_bytes(self) -> int:
         """Return the memory that is free now; CUDA is started on the GPU for that.

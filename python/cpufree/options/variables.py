@@ -21,6 +21,10 @@ VARIABLES = (
     Variable("CPUFREE_WAIT_LIMIT", "seconds a PE may wait for another: a number above 0"),
     Variable("CPUFREE_CPU_LEVEL", "instruction set of the CPU engine: " + ", ".join(CPU_LEVELS)),
     Variable(
+        "CPUFREE_ARCH",
+        "architecture that GPU kernels are made for, as portable code, for tests: sm_80 and on",
+    ),
+    Variable(
         "CPUFREE_KERNEL_CACHE",
         "folder that keeps kernels and programs which were compiled here: a path, or off",
     ),

@@ -10,7 +10,7 @@
 #include "cpufree/formats/local.hpp"
 #include "cpufree/formats/warp_slices_build.hpp"
 #include "harness.hpp"
-#include "warp_rig.hpp"
+#include "warp_streams.hpp"
 
 namespace slice_share {
 

@@ -10,17 +10,22 @@ using namespace slice_share;
 
 namespace {
 
-// Through rings of so many slots.
-template <class As = Everywhere>
-bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+// Through rings of so many slots, which a port's copies fill.
+template <class P, class As>
+bool products_of_port_right(const Share& s, int slots, std::uint64_t seed, As as) {
   const RingShape shape{slots, slot_bytes<double>(s.shape), kThreads / kSliceRows, true};
-  const auto make = [&](warp_rig::StreamingPort& port) {
+  const auto make = [&](P& port) {
     WarpSlices<double> matrix = s.matrix();
     matrix.ring.fast = port.fast_memory();
     matrix.ring.shape = shape;
     return matrix;
   };
-  return products_right<warp_rig::StreamingPort>(s, ring_bytes(shape), seed, make, as);
+  return products_right<P>(s, ring_bytes(shape), seed, make, as);
+}
+// By one lane's copies in bulk.
+template <class As = Everywhere>
+bool products_right(const Share& s, int slots, std::uint64_t seed, As as = {}) {
+  return products_of_port_right<warp_rig::StreamingPort>(s, slots, seed, as);
 }
 
 // On chip.
@@ -46,6 +51,18 @@ TEST(products_through_rings_are_right_for_any_number_of_slots) {
   const auto local = rows_of(mixed_lengths(310), 1, false);
   for (int slots = 2; slots <= kMostSlots; ++slots)
     CHECK(products_right(share_of(local, 217, true), slots, 40U + static_cast<unsigned>(slots)));
+}
+
+TEST(products_through_rings_that_all_lanes_fill_are_right) {
+  const auto right = [](const Share& s, int slots, std::uint64_t seed) {
+    return products_of_port_right<warp_rig::WarpStreamingPort>(s, slots, seed, Everywhere{});
+  };
+  for (const int slots : {2, 3, kMostSlots})
+    CHECK(right(share_of(rows_of(mixed_lengths(310), 1, false), 217, true), slots, 30));
+  CHECK(right(share_of(rows_of(mixed_lengths(200), 9000, false), 70, true), 2, 31));
+  std::vector<std::int32_t> lengths(130, 0);
+  lengths[40] = 2;
+  CHECK(right(share_of(rows_of(lengths, 1, false), 33, true), 2, 32));
 }
 
 TEST(products_through_rings_are_right_in_every_code) {

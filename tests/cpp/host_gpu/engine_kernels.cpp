@@ -23,6 +23,7 @@
 #include "cpufree/solvers/prcg.hpp"
 #include "cpufree/solvers/preconditioners.hpp"
 #include "host_ports.hpp"
+#include "warp_streams.hpp"
 
 namespace host_engine {
 

@@ -27,10 +27,11 @@ const gpu::Compiler& compiler() {
   return found;
 }
 
-std::string compile(const std::string& source, bool quickly = true) {
+std::string compile(const std::string& source, bool quickly = true,
+                    const std::string& architecture = kArchitecture) {
   std::vector<std::string> options = gpu::Compiler::options();
   if (quickly) options.push_back("--Ofast-compile=max");
-  return compiler().compile(source, kArchitecture, kernel_headers(), options);
+  return compiler().compile(source, architecture, kernel_headers(), options);
 }
 
 // How many of so many kernels are compiled: the first ones.
@@ -205,6 +206,36 @@ TEST(kernels_that_lay_a_matrix_out_compile) {
 TEST(kernels_that_make_hierarchies_compile) {
   const std::string code = compile(hierarchy_source(), true);
   CPUFREE_MULTIGRID_KERNELS(CPUFREE_IS_THERE)
+}
+
+// What generations have alike is compiled by the others: here are those of copies that run by
+// themselves, in a solver's kernel and in a probe.
+TEST(kernels_compile_for_every_generation) {
+  const std::string solver = solver_source(spec_of(Method::prcg, Preconditioner::jacobi), "double",
+                                           "StreamingPort", "AnySlices");
+  const std::vector<std::string> all = {"sm_80",  "sm_120", "sm_86", "sm_89",
+                                        "sm_100", "sm_103", "sm_110"};
+  const std::size_t count = count_of(all.size(), 2);
+  std::atomic<std::size_t> good = 0;
+  in_parallel(static_cast<int>(count), [&](int k) {
+    const std::string& architecture = all[static_cast<std::size_t>(k)];
+    if (holds(compile(solver, true, architecture), "run_on_gpu") &&
+        holds(compile(probe_source(ProbeWay::bulk), true, architecture), "run_on_gpu"))
+      ++good;
+  });
+  CHECK_EQ(good.load(), count);
+}
+
+TEST(portable_code_is_text_for_the_driver) {
+  const std::string code = compile(vectors_source("double"), false, "compute_80");
+  CHECK(code.find(".target sm_80") != std::string::npos && code.ends_with('\0'));
+}
+
+TEST(architecture_that_is_asked_for_must_run_on_the_gpu) {
+  CHECK_EQ(gpuPortableArchitecture("sm_80", 9, 0), std::string("compute_80"));
+  CHECK_EQ(gpuPortableArchitecture("sm_90", 9, 0), std::string("sm_90"));
+  for (const char* asked : {"sm_75", "sm_100", "80", "sm_9x", "compute_80", "sm_"})
+    CHECK_THROWS(InvalidInput, gpuPortableArchitecture(asked, 9, 0));
 }
 
 TEST(optimised_code_is_other_code) {

@@ -15,7 +15,6 @@
 
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/cpu_fibers/port.hpp"
-#include "cpufree/formats/slice_ring.hpp"
 
 namespace warp_rig {
 
@@ -318,51 +317,6 @@ class LanesPort : public Port {
     return value;
   }
 };
-
-// With copies that run by themselves: each at once or, which is as likely, when it is waited for.
-class StreamingPort : public LanesPort {
- public:
-  using LanesPort::LanesPort;
-
-  template <class T>
-  static const T* in_fast_memory(const T* array) {
-    return array;
-  }
-  void bulk_barrier(std::uint64_t* barrier) { *barrier = 0; }  // phases that are complete
-  void bulk_ready() {}
-  void bulk_announce(std::uint64_t* barrier, std::uint32_t bytes) {
-    Block& block = shared_block();
-    if (!block.bulks[barrier].empty()) throw std::logic_error("a phase has not been waited for");
-    block.announced[barrier] = bytes;
-    const std::int64_t here = 0;  // those who wait do not wait in vain
-    machine().store(&block.rounds, &here, sizeof(here));
-  }
-  void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint64_t* barrier,
-                 cpufree::CacheHint) {
-    Block& block = shared_block();
-    if (bytes == 0 || bytes % 16 != 0) throw std::logic_error("bytes of a bulk copy");
-    block.bulks[barrier].push_back({to, from, bytes});
-    if (++block.bulk_count * 0x9e3779b9U >> 31U) std::memcpy(to, from, bytes);
-  }
-  void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
-    Block& block = shared_block();
-    while (*barrier % 2 == parity) {
-      std::uint32_t bytes = 0;
-      for (const Block::Bulk& copy : block.bulks[barrier]) bytes += copy.bytes;
-      if (bytes > 0 && bytes == block.announced[barrier]) {
-        for (const Block::Bulk& copy : block.bulks[barrier])
-          std::memcpy(copy.to, copy.from, copy.bytes);
-        block.bulks[barrier].clear();
-        ++*barrier;
-        return;
-      }
-      machine().look();
-      if (*barrier % 2 == parity && !machine().wait()) throw cpu_fibers::Killed{};
-    }
-  }
-};
-
-static_assert(BulkPort<StreamingPort>);
 
 // What goes wrong in a run on purpose (blocks of the machine are threads here: those of a PE are
 // numbered through), when it ends at the latest, and what threads have filed by then.

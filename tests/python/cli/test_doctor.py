@@ -89,6 +89,14 @@ def test_gpus_are_listed_with_memory_and_compute_capability(
     assert doctor.healthy([section])
 
 
+def test_gpu_of_a_kind_that_kernels_never_ran_on_is_noted(machine: Machine) -> None:
+    machine([gpu(0, "NVIDIA A100", capability=(8, 0)), gpu(1)])
+    findings = found(doctor.inspect_gpus())
+    assert findings["GPU 0"].status is Status.NOTE
+    assert "have never run on one" in findings["GPU 0"].detail
+    assert findings["GPU 1"].status is Status.OK
+
+
 def test_gpu_that_cannot_be_started_is_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

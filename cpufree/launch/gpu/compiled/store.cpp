@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "cpufree/base/env.hpp"
 #include "cpufree/base/waited_time.hpp"
 #include "cpufree/base/work_ahead.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_codes.hpp"
@@ -165,7 +166,9 @@ class Store {
     std::string& known = architectures_[device];
     if (known.empty()) {
       const auto properties = gpu::properties_of(device);
-      known = gpuArchitecture(properties.major, properties.minor);
+      const std::string asked = gpu_architecture_asked_for();
+      known = asked.empty() ? gpuArchitecture(properties.major, properties.minor)
+                            : gpuPortableArchitecture(asked, properties.major, properties.minor);
     }
     return known;
   }

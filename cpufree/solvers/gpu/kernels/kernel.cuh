@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "cpufree/engines/gpu_p2p/port.cuh"
+#include "cpufree/engines/gpu_p2p/streaming_port.cuh"
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"

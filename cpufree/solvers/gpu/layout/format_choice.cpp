@@ -48,7 +48,11 @@ template <class T>
 class FormatChoice {
  public:
   FormatChoice(const GpuPlace& place, const LayoutFacts& facts, const LayOut& lay_out)
-      : place_(place), spec_(place.spec), facts_(facts), lay_out_(lay_out) {}
+      : place_(place),
+        spec_(place.spec),
+        facts_(facts),
+        lay_out_(lay_out),
+        most_room_(place.least("most room on chip", most_room_on_chip(place.devices))) {}
 
   // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
   // they are if there is room for them in all methods: codes save bytes, and cost instructions.
@@ -119,14 +123,14 @@ class FormatChoice {
     SolveSpec most;
     most.method = Method::pipecg;
     const OnChipRequest wanted = wanted_by(most, sizeof(T));
-    const Residency kept = choose_residency(sizes, wanted, kRoomOnChip, spec_.residency).residency;
+    const Residency kept = choose_residency(sizes, wanted, most_room_, spec_.residency).residency;
     return operands ? keeps_operands(kept, wanted) : kept.matrix;
   }
 
   // Whether shares may fit on chip, values as they are and columns in runs, the shortest code.
   bool may_stay_on_chip() const {
     const double bytes = static_cast<double>(facts_.entries) * (sizeof(T) + 2.0 / kRun);
-    return bytes <= static_cast<double>(kRoomOnChip) * facts_.blocks * place_.own.all;
+    return bytes <= static_cast<double>(most_room_) * facts_.blocks * place_.own.all;
   }
 
   // Layouts for kernels of simple shares on chip alone, if there are any: with rows shared by as
@@ -165,6 +169,7 @@ class FormatChoice {
   const SystemSpec& spec_;
   const LayoutFacts& facts_;
   const LayOut& lay_out_;
+  std::size_t most_room_;
 };
 
 }  // namespace

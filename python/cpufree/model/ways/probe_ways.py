@@ -34,6 +34,8 @@ MOST_RUNS = 4
 """Of an order, while other programs take a core in each of them."""
 RETRY_SECONDS = 3.0
 """That a way spends on such further runs."""
+BULK_CAPABILITY = (9, 0)
+"""The compute capability that bulk copies out of shared memory came with."""
 GPU_THREADS = 256
 """Of a block; messages of one block are what is measured."""
 TIMED_BYTES = 1 << 16
@@ -251,9 +253,15 @@ class GpuProbe(ProbeWay):
     def lacking(self) -> str:
         """Return why this machine lacks the way, "" where it has it."""
         try:
-            return why_no_pair(self._gpus()) or self._try()
+            return why_no_pair(self._gpus()) or self._too_old() or self._try()
         except CpufreeError as error:
             return str(error)
+
+    def _too_old(self) -> str:
+        if self.verb.probe != "bulk":
+            return ""
+        old = [gpu for gpu in load_core().gpus() if gpu["compute_capability"] < BULK_CAPABILITY]
+        return f"{old[0]['name']} has no bulk copies: they came with capability 9.0" if old else ""
 
     def _try(self) -> str:
         """Return why the way does not work, whatever the machine says of itself.
