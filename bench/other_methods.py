@@ -40,21 +40,33 @@ def per_product(call: Callable[[], dict[str, Any]], products: int) -> Callable[[
     return each
 
 
+def lanczos(az: Any, v: Any, before: Any, d: Any, e: Any) -> Any:
+    return az - d * v - e * before
+
+
+def direction(z: Any, w: Any, before: Any, a1: Any, a2: Any, a3: Any) -> Any:
+    return (z - a3 * before - a2 * w) / a1
+
+
+def moved(x: Any, w: Any, length: Any) -> Any:
+    return x + length * w
+
+
+def less(r: Any, v: Any, alpha: Any) -> Any:
+    return r - alpha * v
+
+
+def biorthogonal(r: Any, p: Any, v: Any, beta: Any, omega: Any) -> Any:
+    return r + beta * (p - omega * v)
+
+
+def moved_twice(x: Any, p: Any, s: Any, alpha: Any, omega: Any) -> Any:
+    return x + alpha * p + omega * s
+
+
 def minres_by_host(cupy: Any, A: Any, b: Any, inverse: Any, iterations: int) -> Any:
     """Minimal residuals, one kernel for each loop over vectors; reference/minres.hpp."""
-
-    @cupy.fuse()
-    def lanczos(az: Any, v: Any, before: Any, d: Any, e: Any) -> Any:
-        return az - d * v - e * before
-
-    @cupy.fuse()
-    def direction(z: Any, w: Any, before: Any, a1: Any, a2: Any, a3: Any) -> Any:
-        return (z - a3 * before - a2 * w) / a1
-
-    @cupy.fuse()
-    def moved(x: Any, w: Any, length: Any) -> Any:
-        return x + length * w
-
+    next_v, next_w, next_x = map(cupy.fuse(), (lanczos, direction, moved))
     x, v_before, w_before, w = (cupy.zeros_like(b) for _ in range(4))
     v, z = b.copy(), inverse * b
     gamma = eta = float(cupy.sqrt(v @ z))
@@ -63,34 +75,22 @@ def minres_by_host(cupy: Any, A: Any, b: Any, inverse: Any, iterations: int) -> 
         z = z / gamma
         az = A @ z
         delta = float(az @ z)
-        v_before, v = v, lanczos(az, v, v_before, delta / gamma, gamma / gamma_before)
+        v_before, v = v, next_v(az, v, v_before, delta / gamma, gamma / gamma_before)
         z_next = inverse * v
         gamma_before, before, gamma = gamma, gamma, float(cupy.sqrt(z_next @ v))
         alpha0 = c * delta - c_before * s * before
         alpha1 = float(np.hypot(alpha0, gamma))
         alpha2, alpha3 = s * delta + c_before * c * before, s_before * before
         c_before, s_before, c, s = c, s, alpha0 / alpha1, gamma / alpha1
-        w_before, w = w, direction(z, w, w_before, alpha1, alpha2, alpha3)
-        x = moved(x, w, c * eta)
+        w_before, w = w, next_w(z, w, w_before, alpha1, alpha2, alpha3)
+        x = next_x(x, w, c * eta)
         eta, z = -s * eta, z_next
     return x
 
 
 def bicgstab_by_host(cupy: Any, A: Any, b: Any, inverse: Any, iterations: int) -> Any:
     """Stabilised biconjugate gradients in the same way; reference/bicgstab.hpp."""
-
-    @cupy.fuse()
-    def less(r: Any, v: Any, alpha: Any) -> Any:
-        return r - alpha * v
-
-    @cupy.fuse()
-    def direction(r: Any, p: Any, v: Any, beta: Any, omega: Any) -> Any:
-        return r + beta * (p - omega * v)
-
-    @cupy.fuse()
-    def moved(x: Any, p: Any, s: Any, alpha: Any, omega: Any) -> Any:
-        return x + alpha * p + omega * s
-
+    next_r, next_p, next_x = map(cupy.fuse(), (less, biorthogonal, moved_twice))
     x, r = cupy.zeros_like(b), b.copy()
     p, shadow = r, r
     rho = float(shadow @ r)
@@ -98,14 +98,14 @@ def bicgstab_by_host(cupy: Any, A: Any, b: Any, inverse: Any, iterations: int) -
         mp = inverse * p
         v = A @ mp
         alpha = rho / float(shadow @ v)
-        s = less(r, v, alpha)
+        s = next_r(r, v, alpha)
         ms = inverse * s
         t = A @ ms
         omega = float(t @ s) / float(t @ t)
-        x = moved(x, mp, ms, alpha, omega)
-        r = less(s, t, omega)
+        x = next_x(x, mp, ms, alpha, omega)
+        r = next_r(s, t, omega)
         rho, last = float(shadow @ r), rho
-        p = direction(r, p, v, rho / last * (alpha / omega), omega)
+        p = next_p(r, p, v, rho / last * (alpha / omega), omega)
     return x
 
 

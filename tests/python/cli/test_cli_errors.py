@@ -74,7 +74,10 @@ def test_wrong_usage_ends_with_code_2(run: Run, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--method", "prgc"), "--method is 'prgc': give one of auto, cg, prcg, pipecg (did you"),
+        (
+            ("--method", "prgc"),
+            "--method is 'prgc': give one of auto, cg, prcg, pipecg, minres, bicgstab (did you",
+        ),
         (
             ("--pc", "ilu"),
             "--pc is 'ilu': give one of auto, jacobi, chebyshev, fsai, amg, none; ",

@@ -19,6 +19,8 @@ MOST_BYTES = {
     ("cg", "chebyshev"): 280_000,
     ("pipecg", "jacobi"): 265_000,
     ("cg", "amg"): 400_000,
+    ("minres", "jacobi"): 200_000,
+    ("bicgstab", "jacobi"): 270_000,
 }
 
 
