@@ -11,8 +11,8 @@
  * that meets another one of the same solver returns CPUFREE_BUSY. Threads with a solver each do not
  * know of one another. Arrays that are given are read during the call alone.
  *
- * Structs begin with their size, which cpufree_*_init sets: libraries may add members at their ends,
- * and take the shorter structs of older programs. docs/from-cpp.md has examples.
+ * Structs begin with their size, which cpufree_*_init sets: libraries may add members at their
+ * ends, and take the shorter structs of older programs. docs/from-cpp.md has examples.
  */
 #ifndef CPUFREE_CPUFREE_H
 #define CPUFREE_CPUFREE_H
@@ -33,14 +33,16 @@ extern "C" {
 /* What functions return. */
 enum {
   CPUFREE_OK = 0,
-  CPUFREE_INVALID_INPUT = 1, /* an argument, an option or a vector is wrong */
-  CPUFREE_BAD_ENTRY = 2,     /* an entry of the matrix is: cpufree_error_entry tells which */
-  CPUFREE_UNSUPPORTED = 3,   /* this build or this machine does not have it */
-  CPUFREE_OUT_OF_MEMORY = 4, /* of the host or of a GPU */
-  CPUFREE_ENGINE_ERROR = 5,  /* threads, GPUs, drivers */
-  CPUFREE_WAIT_TIMEOUT = 6,  /* a PE waited longer for another one than wait_limit */
-  CPUFREE_BUSY = 7,          /* another thread is using this solver */
-  CPUFREE_INTERNAL_ERROR = 8 /* a bug */
+  CPUFREE_INVALID_INPUT = 1,  /* an argument, an option or a vector is wrong */
+  CPUFREE_NOT_FINITE = 2,     /* an entry of the matrix is NaN or infinite (cpufree_error_entry) */
+  CPUFREE_BAD_DIAGONAL = 3,   /* one of its diagonal is missing, zero or negative */
+  CPUFREE_NOT_SYMMETRIC = 4,  /* it is not symmetric, or its pattern */
+  CPUFREE_UNSUPPORTED = 5,    /* this build or this machine does not have it */
+  CPUFREE_OUT_OF_MEMORY = 6,  /* of the host or of a GPU */
+  CPUFREE_ENGINE_ERROR = 7,   /* threads, GPUs, drivers */
+  CPUFREE_WAIT_TIMEOUT = 8,   /* a PE waited longer for another one than wait_limit */
+  CPUFREE_BUSY = 9,           /* another thread is using this solver */
+  CPUFREE_INTERNAL_ERROR = 10 /* a bug */
 };
 
 enum { CPUFREE_FLOAT64 = 0, CPUFREE_FLOAT32 = 1 };
@@ -166,16 +168,17 @@ CPUFREE_API void cpufree_options_init(cpufree_options* options, size_t size);
 CPUFREE_API void cpufree_result_init(cpufree_result* result, size_t size);
 CPUFREE_API void cpufree_layout_init(cpufree_layout* layout, size_t size);
 
-/* Checks a matrix and lays it out. `setup`: NULL for the defaults. *solver is NULL after an error. */
+/* Checks a matrix and lays it out. `setup`: NULL for the defaults. *solver is NULL after an error.
+ */
 CPUFREE_API int32_t cpufree_create(const cpufree_matrix* matrix, const cpufree_setup* setup,
                                    cpufree_solver** solver);
 /* Takes the values of a matrix of the same pattern and type. After CPUFREE_OUT_OF_MEMORY or
  * CPUFREE_ENGINE_ERROR the old values may be gone: then every later call says so. */
 CPUFREE_API int32_t cpufree_update(cpufree_solver* solver, const cpufree_matrix* matrix,
                                    int32_t aggregates);
-/* Solves A x = b. b, x0 and x have `rows` values of the type of the matrix. x0: a first guess, NULL:
- * 0. `options`: NULL for the defaults. `result` may be NULL. That a solve has not converged is no
- * error: x is its last iterate then, and `result` says why. */
+/* Solves A x = b. b, x0 and x have `rows` values of the type of the matrix. x0: a first guess,
+ * NULL: 0. `options`: NULL for the defaults. `result` may be NULL. That a solve has not converged
+ * is no error: x is its last iterate then, and `result` says why. */
 CPUFREE_API int32_t cpufree_solve(cpufree_solver* solver, const void* b, const void* x0, void* x,
                                   const cpufree_options* options, cpufree_result* result);
 /* How the matrix lies. */

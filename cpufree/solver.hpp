@@ -99,9 +99,12 @@ inline void throw_unless_ok(std::int32_t status) {
   switch (status) {
     case CPUFREE_INVALID_INPUT:
       throw InvalidInput(text);
-    case CPUFREE_BAD_ENTRY:
-      throw BadEntry(row == column ? BadEntry::Kind::diagonal : BadEntry::Kind::not_symmetric, row,
-                     column, text);
+    case CPUFREE_NOT_FINITE:
+      throw BadEntry(BadEntry::Kind::not_finite, row, column, text);
+    case CPUFREE_BAD_DIAGONAL:
+      throw BadEntry(BadEntry::Kind::diagonal, row, column, text);
+    case CPUFREE_NOT_SYMMETRIC:
+      throw BadEntry(BadEntry::Kind::not_symmetric, row, column, text);
     case CPUFREE_UNSUPPORTED:
       throw Unsupported(text);
     case CPUFREE_OUT_OF_MEMORY:

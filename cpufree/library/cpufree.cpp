@@ -51,6 +51,18 @@ std::int32_t keep(std::int32_t status, const char* text, std::int64_t row = -1,
   return status;
 }
 
+std::int32_t number_of(BadEntry::Kind kind) {
+  switch (kind) {
+    case BadEntry::Kind::not_finite:
+      return CPUFREE_NOT_FINITE;
+    case BadEntry::Kind::diagonal:
+      return CPUFREE_BAD_DIAGONAL;
+    case BadEntry::Kind::not_symmetric:
+      return CPUFREE_NOT_SYMMETRIC;
+  }
+  return CPUFREE_INVALID_INPUT;
+}
+
 // Calls f; returns its error as a number.
 template <class F>
 std::int32_t guarded(F&& f) noexcept {
@@ -58,7 +70,7 @@ std::int32_t guarded(F&& f) noexcept {
     f();
     return CPUFREE_OK;
   } catch (const BadEntry& e) {
-    return keep(CPUFREE_BAD_ENTRY, e.what(), e.row(), e.column());
+    return keep(number_of(e.kind()), e.what(), e.row(), e.column());
   } catch (const InvalidInput& e) {
     return keep(CPUFREE_INVALID_INPUT, e.what());
   } catch (const Unsupported& e) {

@@ -57,6 +57,8 @@ NearNullSpace NearNullSpace::constant(std::int32_t rows) {
 NearNullSpace NearNullSpace::of(std::span<const double> vectors, std::int32_t modes,
                                 std::span<const std::int32_t> node) {
   require(modes >= 1 && modes <= kMostModes, "near_nullspace has 1 to 6 vectors");
+  require(std::ranges::all_of(vectors, [](double v) { return std::isfinite(v); }),
+          "the vectors of near_nullspace must be finite");
   NearNullSpace near;
   near.modes = modes;
   near.vectors.assign(vectors.begin(), vectors.end());

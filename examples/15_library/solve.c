@@ -84,7 +84,7 @@ int main(void) {
   if (!result.converged || error_of_solution() > 1e-3) return 1;
 
   val[7] = -2.0; /* (1, 61) is not (61, 1) any more */
-  if (cpufree_create(&matrix, NULL, &solver) != CPUFREE_BAD_ENTRY) return 1;
+  if (cpufree_create(&matrix, NULL, &solver) != CPUFREE_NOT_SYMMETRIC) return 1;
   printf("as expected: %s\n", cpufree_error());
   return 0;
 }
