@@ -1,4 +1,9 @@
-"""Matrices and vectors as the solvers take them: canonical CSR, contiguous vectors."""
+"""Matrices as the solvers take them: canonical CSR of real numbers.
+
+A complex Hermitian matrix is held as the real symmetric one of twice the size that it is: the
+unknowns 2 k and 2 k + 1 are real and imaginary part of unknown k, and an entry a + b i is the block
+(a, -b; b, a). Conjugate gradients on it are those on the complex matrix: their scalars are real.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.device_arrays import library_of
-from cpufree.dtypes import float_type
+from cpufree.dtypes import number_type, vector_type
 from cpufree.errors import DiagonalError, MatrixError
 from cpufree.matrix.entries import (
     MAX_ROWS,
@@ -43,7 +48,7 @@ _DTYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class CsrMatrix:
-    """A square real matrix in compressed rows. One that exists is well formed.
+    """A square matrix of real numbers in compressed rows. One that exists is well formed.
 
     Row i holds columns `indices[indptr[i]:indptr[i+1]]`, strictly increasing, and the values
     `data[...]` at the same places. The arrays are read-only views: they may share memory with
@@ -59,6 +64,8 @@ class CsrMatrix:
     """Column numbers, (nnz,)."""
     data: NDArray[Any]
     """Values, (nnz,), float64 or float32."""
+    of_complex: bool = False
+    """Whether unknowns 2 k and 2 k + 1 are real and imaginary part of a complex one."""
     # Made when the entries were last inspected; None: they were not.
     _statistics: EntryStatistics | None = field(init=False, default=None, repr=False)
     # Whether no other code can write the arrays, so that the statistics stay true.
@@ -81,7 +88,9 @@ class CsrMatrix:
             )
 
     @classmethod
-    def well_formed(cls, indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+    def well_formed(
+        cls, indptr: Any, indices: Any, data: Any, of_complex: bool = False
+    ) -> CsrMatrix:
         """Return a matrix of arrays that are known to be well formed: their order is not checked.
 
         Raises:
@@ -90,8 +99,13 @@ class CsrMatrix:
         matrix = object.__new__(cls)
         for name, array in (("indptr", indptr), ("indices", indices), ("data", data)):
             object.__setattr__(matrix, name, array)
+        object.__setattr__(matrix, "of_complex", of_complex)
         matrix._keep_views()
         return matrix
+
+    def with_values(self, data: Any) -> CsrMatrix:
+        """Return the matrix with other values at the same places."""
+        return CsrMatrix.well_formed(self.indptr, self.indices, data, self.of_complex)
 
     def _keep_views(self) -> None:
         """Keep read-only views of the arrays, contiguous ones, once their dtypes are right."""
@@ -132,6 +146,22 @@ class CsrMatrix:
         return (self.indptr.size - 1, self.indptr.size - 1)
 
     @property
+    def given_shape(self) -> tuple[int, int]:
+        """(n, n) of the matrix as users know it."""
+        n = self.shape[0] // (2 if self.of_complex else 1)
+        return (n, n)
+
+    @property
+    def given_nnz(self) -> int:
+        """Number of stored entries of the matrix as users know it."""
+        return self.nnz // (4 if self.of_complex else 1)
+
+    @property
+    def given_dtype(self) -> np.dtype[Any]:
+        """Type of the entries as users know them: complex128 and complex64, too."""
+        return vector_type(self.dtype, self.of_complex)
+
+    @property
     def nnz(self) -> int:
         """Number of stored entries, explicit zeros included."""
         return self.indices.size
@@ -152,6 +182,89 @@ class CsrMatrix:
         matrix.has_canonical_format = True
         matrix._cpufree_origin = _Origin(self, matrix)
         return matrix
+
+    def given(self) -> sp.csr_array:
+        """Return the matrix as users know it, which may be complex, as a SciPy matrix."""
+        if not self.of_complex:
+            return self.to_scipy()
+        import scipy.sparse as sp  # a heavy import
+
+        pairs = self.data.reshape(-1, 2)[_of_even_rows(self.indptr)]
+        values = np.empty(len(pairs), self.given_dtype)
+        values.real, values.imag = pairs[:, 0], 0.0 - pairs[:, 1]  # no -0 where there is a 0
+        columns = self.indices.reshape(-1, 2)[_of_even_rows(self.indptr), 0] // 2
+        return sp.csr_array((values, columns, self.indptr[::2] // 4), shape=self.given_shape)
+
+    def is_of_complex(self) -> bool:
+        """Return whether the arrays are the real form of a complex matrix, as `real_form` has it.
+
+        Of arrays from a file that say so.
+        """
+        begins, columns = self.indptr, self.indices
+        if self.shape[0] % 2 or (begins % 2).any() or not (begins[::2] % 4 == 0).all():
+            return False
+        pairs = columns.reshape(-1, 2)
+        if (pairs[:, 0] % 2).any() or (pairs[:, 1] != pairs[:, 0] + 1).any():
+            return False
+        even = _of_even_rows(begins)
+        first, second = (self.data.reshape(-1, 2)[which] for which in (even, ~even))
+        same = np.array_equal(first, np.stack((second[:, 1], -second[:, 0]), 1), equal_nan=True)
+        lengths = np.diff(begins)
+        return (
+            np.array_equal(lengths[::2], lengths[1::2])
+            and np.array_equal(pairs[even, 0], pairs[~even, 0])
+            and same
+        )
+
+    def as_complex(self) -> CsrMatrix:
+        """Return the matrix as one of complex numbers: itself, where it is one."""
+        return self if self.of_complex else real_form(self.indptr, self.indices, self.data)
+
+
+def _of_even_rows(indptr: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which pairs of entries, of all that a complex matrix has, are of rows 2 k."""
+    pairs = np.diff(indptr) // 2
+    even: NDArray[np.bool_] = np.repeat(np.arange(pairs.size) % 2 == 0, pairs)
+    return even
+
+
+def real_form(indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+    """Return a complex matrix as the real one that it is; see the top of this file.
+
+    Args:
+        indptr, indices, data: well-formed rows, of complex or real numbers.
+
+    Raises:
+        MatrixError: it has more rows than can be numbered then.
+    """
+    n = len(indptr) - 1
+    if 2 * n > MAX_ROWS:
+        raise MatrixError(
+            f"index overflow: the complex matrix has {n} rows, and at most {MAX_ROWS // 2} can be "
+            "numbered, as real and imaginary parts are rows of their own"
+        )
+    return CsrMatrix.well_formed(*real_rows(indptr, indices, data), of_complex=True)
+
+
+def real_rows(
+    indptr: Any, indices: Any, data: Any
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Return the compressed rows of the real form of a matrix, which may be rectangular."""
+    n = len(indptr) - 1
+    length = np.diff(indptr)
+    begin = np.repeat(indptr[:-1], length)
+    even = begin + np.arange(begin.size)  # of pairs: those of row 2 k lie before those of 2 k + 1
+    odd = even + np.repeat(length, length)
+    kind = np.float32 if data.dtype in (np.float32, np.complex64) else np.float64
+    values = np.empty((2 * begin.size, 2), kind)
+    values[even, 0] = values[odd, 1] = data.real
+    values[even, 1], values[odd, 0] = -data.imag, data.imag
+    columns = np.empty((2 * begin.size, 2), np.int32)
+    columns[even, 0] = columns[odd, 0] = 2 * indices
+    columns[even, 1] = columns[odd, 1] = 2 * indices + 1
+    begins = np.empty(2 * n + 1, np.int64)
+    begins[::2], begins[1::2] = 4 * indptr, 4 * indptr[:-1] + 2 * length
+    return begins, columns.ravel(), values.ravel()
 
 
 class _Origin:
@@ -187,6 +300,9 @@ def with_symmetric_pattern(matrix: CsrMatrix) -> CsrMatrix:
     statistics = matrix.statistics if matrix._private else matrix.inspect()
     if statistics.mirrored:
         return matrix
+    if matrix.of_complex:
+        rows = _with_mirrored_entries(matrix.given())
+        return real_form(rows.indptr.astype(np.int64), rows.indices, rows.data).private()
     if not matrix.data.all():
         matrix = _without_zeros(matrix).private()
         if matrix.statistics.mirrored:
@@ -202,7 +318,7 @@ def convert(A: Any) -> CsrMatrix:
             DataFrame.
 
     Raises:
-        MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
+        MatrixError: not numbers, not square, empty, too large, not a matrix.
     """
     if isinstance(A, CsrMatrix):
         return A
@@ -259,7 +375,7 @@ def _from_sparse(A: Any) -> CsrMatrix:
     import scipy.sparse as sp  # a heavy import
 
     check_shape(A.shape)
-    dtype = float_type(A.dtype)
+    dtype = number_type(A.dtype)
     if A.format != "csr":
         _check_sparse_indices(A)
         check_shape(A.shape, A.nnz)
@@ -281,6 +397,8 @@ def _from_sparse(A: Any) -> CsrMatrix:
         A = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=A.shape)
         A.sum_duplicates()
         indptr, indices, data = A.indptr.astype(np.int64), A.indices, A.data
+    if np.iscomplexobj(data):
+        return real_form(indptr, indices, data)
     make = CsrMatrix.well_formed if sorted_rows else CsrMatrix
     return make(indptr, indices.astype(np.int32, copy=False), data)
 
@@ -322,7 +440,7 @@ def _from_dense(A: NDArray[Any]) -> CsrMatrix:
         raise MatrixError("the matrix is a masked array; pass A.filled(0)")
     check_shape(A.shape)
     with np.errstate(over="ignore"):
-        return _from_sparse(sp.csr_array(np.asarray(A, dtype=float_type(A.dtype))))
+        return _from_sparse(sp.csr_array(np.asarray(A, dtype=number_type(A.dtype))))
 
 
 def _without_zeros(A: CsrMatrix) -> CsrMatrix:
@@ -333,10 +451,23 @@ def _without_zeros(A: CsrMatrix) -> CsrMatrix:
 
 def _with_mirrored_zeros(A: CsrMatrix) -> CsrMatrix:
     """Add an explicit zero wherever only the mirror image is stored."""
+    return _from_sparse(_with_mirror_images(A.to_scipy()))
+
+
+def _with_mirrored_entries(A: sp.csr_array) -> sp.csr_array:
+    """Return a complex matrix without explicit zeros but for those that mirror an entry."""
+    A = A.copy()
+    A.eliminate_zeros()
+    rows = _with_mirror_images(A).tocsr()
+    rows.sum_duplicates()
+    return rows
+
+
+def _with_mirror_images(A: sp.csr_array) -> sp.coo_array:
     import scipy.sparse as sp  # a heavy import
 
-    coo = A.to_scipy().tocoo()
+    coo = A.tocoo()
     rows = np.concatenate((coo.row, coo.col))
     columns = np.concatenate((coo.col, coo.row))
     values = np.concatenate((coo.data, np.zeros_like(coo.data)))
-    return _from_sparse(sp.coo_array((values, (rows, columns)), shape=A.shape))
+    return sp.coo_array((values, (rows, columns)), shape=A.shape)

@@ -107,6 +107,8 @@ class MatrixSetup:
     """The matrix, where this process has all of it on the host."""
     rows: npt.NDArray[np.intp] | range | None = None
     """Of this process: an array where vectors are those of all rows, None: all of them."""
+    of_complex: bool = False
+    """Whether rows are real and imaginary parts."""
     numbers: npt.NDArray[np.intp] | None = None
     """Of own rows that lie in another order."""
 
@@ -116,7 +118,8 @@ class MatrixSetup:
         part, team = layout.sharing.part, layout.placement.team
         rows = None if part is None or team is None else np.flatnonzero(part == team.rank)
         A = prepared.matrix
-        return cls(layout, A.shape, np.dtype(A.dtype), prepared.pattern, prepared, rows)
+        found = A.shape, np.dtype(A.dtype), prepared.pattern, prepared, rows, A.of_complex
+        return cls(layout, *found)
 
 
 def lay_out(
@@ -298,7 +301,11 @@ class Sharing:
         """Return how the rows are shared out; `gain` and `cache` as `partition` takes them."""
         part, why, warnings = share(A, pes, method, gain, cache)
         ordering = choose_order(A, part, reorder, gain)
-        return cls(part, ordering.order, [*why, ordering.why], warnings)
+        order = ordering.order
+        if A.of_complex and order is not None:  # imaginary parts follow real ones
+            first = order[order % 2 == 0]
+            order = np.stack((first, first + 1), axis=1).ravel()
+        return cls(part, order, [*why, ordering.why], warnings)
 
     def with_whole_nodes(self, modes: Modes | None) -> Sharing:
         """Return the same with all rows of a node on one PE."""
