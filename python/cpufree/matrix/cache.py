@@ -18,6 +18,7 @@ from cpufree.errors import FileFormatError
 from cpufree.matrix.checksum import crc32
 from cpufree.matrix.entries import MAX_ROWS
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.real_form import is_real_form
 from cpufree.matrix.row_permutation import RowPermutation
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.output_file import write_file
@@ -107,7 +108,7 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
             raise _damaged(path, f"the checksum of {name} does not match")
     indptr, indices, data = arrays[:3]
     A = CsrMatrix(indptr, indices, data, header.of_complex)
-    if header.of_complex and not A.is_of_complex():
+    if header.of_complex and not is_real_form(indptr, indices, data):
         raise _damaged(path, "its rows are not those of a complex matrix")
     return _permutation(path, arrays).restored(A) if header.parts else A
 

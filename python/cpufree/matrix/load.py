@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
 from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
-from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
+from cpufree.matrix.mirrored import with_symmetric_pattern
+from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert
 from cpufree.matrix.rows import RowSource
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
 """Matrices as the solvers take them: canonical CSR of real numbers.
 
-A complex Hermitian matrix is held as the real symmetric one of twice the size that it is: the
-unknowns 2 k and 2 k + 1 are real and imaginary part of unknown k, and an entry a + b i is the block
-(a, -b; b, a). Conjugate gradients on it are those on the complex matrix: their scalars are real.
+A complex Hermitian matrix is held as the real symmetric one of twice the size that it is, see
+`real_form`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from cpufree.matrix.entries import (
 )
 from cpufree.matrix.from_gpu import to_host
 from cpufree.matrix.from_pandas import entries_of, is_table
+from cpufree.matrix.real_form import complex_rows, pairs_of, real_rows
 from cpufree.matrix.sparse import issparse
 
 if TYPE_CHECKING:
@@ -189,50 +189,23 @@ class CsrMatrix:
             return self.to_scipy()
         import scipy.sparse as sp  # a heavy import
 
-        pairs = self.data.reshape(-1, 2)[_of_even_rows(self.indptr)]
-        values = np.empty(len(pairs), self.given_dtype)
-        values.real, values.imag = pairs[:, 0], 0.0 - pairs[:, 1]  # no -0 where there is a 0
-        columns = self.indices.reshape(-1, 2)[_of_even_rows(self.indptr), 0] // 2
-        return sp.csr_array((values, columns, self.indptr[::2] // 4), shape=self.given_shape)
+        arrays = complex_rows(self.indptr, self.indices, self.data)
+        return sp.csr_array((arrays[2], arrays[1], arrays[0]), shape=self.given_shape)
 
-    def is_of_complex(self) -> bool:
-        """Return whether the arrays are the real form of a complex matrix, as `real_form` has it.
+    def in_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+        """Return the rows of a complex matrix with each part of an entry stored once.
 
-        Of arrays from a file that say so.
+        Real parts are at (2 i, 2 j), imaginary parts at (2 i + 1, 2 j + 1).
         """
-        begins, columns = self.indptr, self.indices
-        if self.shape[0] % 2 or (begins % 2).any() or not (begins[::2] % 4 == 0).all():
-            return False
-        pairs = columns.reshape(-1, 2)
-        if (pairs[:, 0] % 2).any() or (pairs[:, 1] != pairs[:, 0] + 1).any():
-            return False
-        even = _of_even_rows(begins)
-        first, second = (self.data.reshape(-1, 2)[which] for which in (even, ~even))
-        same = np.array_equal(first, np.stack((second[:, 1], -second[:, 0]), 1), equal_nan=True)
-        lengths = np.diff(begins)
-        return (
-            np.array_equal(lengths[::2], lengths[1::2])
-            and np.array_equal(pairs[even, 0], pairs[~even, 0])
-            and same
-        )
+        return pairs_of(self.indptr, self.indices, self.data)
 
     def as_complex(self) -> CsrMatrix:
         """Return the matrix as one of complex numbers: itself, where it is one."""
-        return self if self.of_complex else real_form(self.indptr, self.indices, self.data)
+        return self if self.of_complex else of_complex_rows(self.indptr, self.indices, self.data)
 
 
-def _of_even_rows(indptr: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which pairs of entries, of all that a complex matrix has, are of rows 2 k."""
-    pairs = np.diff(indptr) // 2
-    even: NDArray[np.bool_] = np.repeat(np.arange(pairs.size) % 2 == 0, pairs)
-    return even
-
-
-def real_form(indptr: Any, indices: Any, data: Any) -> CsrMatrix:
-    """Return a complex matrix as the real one that it is; see the top of this file.
-
-    Args:
-        indptr, indices, data: well-formed rows, of complex or real numbers.
+def of_complex_rows(indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+    """Return a matrix of well-formed rows of complex or real numbers as a complex one.
 
     Raises:
         MatrixError: it has more rows than can be numbered then.
@@ -244,27 +217,6 @@ def real_form(indptr: Any, indices: Any, data: Any) -> CsrMatrix:
             "numbered, as real and imaginary parts are rows of their own"
         )
     return CsrMatrix.well_formed(*real_rows(indptr, indices, data), of_complex=True)
-
-
-def real_rows(
-    indptr: Any, indices: Any, data: Any
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Return the compressed rows of the real form of a matrix, which may be rectangular."""
-    n = len(indptr) - 1
-    length = np.diff(indptr)
-    begin = np.repeat(indptr[:-1], length)
-    even = begin + np.arange(begin.size)  # of pairs: those of row 2 k lie before those of 2 k + 1
-    odd = even + np.repeat(length, length)
-    kind = np.float32 if data.dtype in (np.float32, np.complex64) else np.float64
-    values = np.empty((2 * begin.size, 2), kind)
-    values[even, 0] = values[odd, 1] = data.real
-    values[even, 1], values[odd, 0] = -data.imag, data.imag
-    columns = np.empty((2 * begin.size, 2), np.int32)
-    columns[even, 0] = columns[odd, 0] = 2 * indices
-    columns[even, 1] = columns[odd, 1] = 2 * indices + 1
-    begins = np.empty(2 * n + 1, np.int64)
-    begins[::2], begins[1::2] = 4 * indptr, 4 * indptr[:-1] + 2 * length
-    return begins, columns.ravel(), values.ravel()
 
 
 class _Origin:
@@ -288,26 +240,6 @@ class _Origin:
 
 def _no_origin() -> None:
     """Return what a pickled matrix has as its origin."""
-
-
-def with_symmetric_pattern(matrix: CsrMatrix) -> CsrMatrix:
-    """Return a matrix with a structurally symmetric pattern: itself, where it has one.
-
-    Explicit zeros without a mirror image are dropped; where the mirror image of another entry is
-    missing, an explicit zero is put there.
-    """
-    # The caller may have changed what is in arrays that the matrix shares.
-    statistics = matrix.statistics if matrix._private else matrix.inspect()
-    if statistics.mirrored:
-        return matrix
-    if matrix.of_complex:
-        rows = _with_mirrored_entries(matrix.given())
-        return real_form(rows.indptr.astype(np.int64), rows.indices, rows.data).private()
-    if not matrix.data.all():
-        matrix = _without_zeros(matrix).private()
-        if matrix.statistics.mirrored:
-            return matrix
-    return _with_mirrored_zeros(matrix).private()
 
 
 def convert(A: Any) -> CsrMatrix:
@@ -398,7 +330,7 @@ def _from_sparse(A: Any) -> CsrMatrix:
         A.sum_duplicates()
         indptr, indices, data = A.indptr.astype(np.int64), A.indices, A.data
     if np.iscomplexobj(data):
-        return real_form(indptr, indices, data)
+        return of_complex_rows(indptr, indices, data)
     make = CsrMatrix.well_formed if sorted_rows else CsrMatrix
     return make(indptr, indices.astype(np.int32, copy=False), data)
 
@@ -441,33 +373,3 @@ def _from_dense(A: NDArray[Any]) -> CsrMatrix:
     check_shape(A.shape)
     with np.errstate(over="ignore"):
         return _from_sparse(sp.csr_array(np.asarray(A, dtype=number_type(A.dtype))))
-
-
-def _without_zeros(A: CsrMatrix) -> CsrMatrix:
-    keep = A.data != 0
-    kept_before = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))
-    return CsrMatrix.well_formed(kept_before[A.indptr], A.indices[keep], A.data[keep])
-
-
-def _with_mirrored_zeros(A: CsrMatrix) -> CsrMatrix:
-    """Add an explicit zero wherever only the mirror image is stored."""
-    return _from_sparse(_with_mirror_images(A.to_scipy()))
-
-
-def _with_mirrored_entries(A: sp.csr_array) -> sp.csr_array:
-    """Return a complex matrix without explicit zeros but for those that mirror an entry."""
-    A = A.copy()
-    A.eliminate_zeros()
-    rows = _with_mirror_images(A).tocsr()
-    rows.sum_duplicates()
-    return rows
-
-
-def _with_mirror_images(A: sp.csr_array) -> sp.coo_array:
-    import scipy.sparse as sp  # a heavy import
-
-    coo = A.tocoo()
-    rows = np.concatenate((coo.row, coo.col))
-    columns = np.concatenate((coo.col, coo.row))
-    values = np.concatenate((coo.data, np.zeros_like(coo.data)))
-    return sp.coo_array((values, (rows, columns)), shape=A.shape)

@@ -11,7 +11,8 @@ import numpy as np
 
 from cpufree.dtypes import is_complex
 from cpufree.errors import MatrixError
-from cpufree.matrix.problem import CsrMatrix, real_rows
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.real_form import real_rows
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
