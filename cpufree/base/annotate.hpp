@@ -17,6 +17,13 @@
 #define CPUFREE_HOT_FN inline
 #endif
 
+// CPUFREE_APART_FN: of engines on CPUs, out of line wherever it is called, and compiled once.
+#if defined(__GNUC__)
+#define CPUFREE_APART_FN __attribute__((noinline))
+#else
+#define CPUFREE_APART_FN
+#endif
+
 // CPUFREE_LONG_FN: so long that compilers take many seconds to optimise it as a whole; functions
 // that it calls, with the loops over points, are optimised as others.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)

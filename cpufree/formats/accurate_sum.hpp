@@ -113,6 +113,16 @@ CPUFREE_KERNEL_FN void add_product(AccurateSum<T>& sum, T a, T x) {
   sum.add_product(a, x);
 }
 
+// -sum, for either kind of sum.
+template <std::floating_point T>
+CPUFREE_KERNEL_FN T negative(T sum) {
+  return -sum;
+}
+template <class T>
+CPUFREE_KERNEL_FN AccurateSum<T> negative(const AccurateSum<T>& sum) {
+  return sum.each_part([](auto part) { return -part; });
+}
+
 // What a lane of a warp tells others, for either kind of sum.
 template <class P, std::floating_point T>
 CPUFREE_KERNEL_FN T sum_across(P& port, T sum, int bits) {

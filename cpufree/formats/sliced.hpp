@@ -3,6 +3,11 @@
 // only, and is read by a vector load: on grids that is nearly all of them, and saves both the
 // gather and 28 of 32 index bytes. Values are stored as they are; each row is summed in the order
 // of its columns, so the format changes no bit of the product.
+//
+// Complex matrices are real ones of twice the size, whose unknowns 2 k and 2 k + 1 are real and
+// imaginary part: an entry a + b i is the block (a, -b; b, a). With `pairs`, a and b are stored
+// once, as if they were entries (2 i, 2 j) and (2 i + 1, 2 j + 1), and each of them meets both
+// parts of the operand: half the bytes of the values, a quarter of those of indices.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +34,7 @@ struct Sliced {
   const std::uint16_t* narrow = nullptr;    // W indices for each gathered column, from the origin
   const std::int32_t* gather = nullptr;     // the same of wide slices, as they are
   const T* val = nullptr;                   // W values for each column; padding is 0
+  bool pairs = false;
 
   // Rows [begin, end); `start` is the slice that holds the first W of them.
   struct Rows {
@@ -45,12 +51,12 @@ struct Sliced {
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
     for (; row + W <= rows.end; row += W, ++slice) {
-      const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
+      const Sums<SumOf<T, X>> sums = sums_of(slice, x);
       CPUFREE_INDEPENDENT
       for (int l = 0; l < W; ++l) f(row + l, l, sums.value[l]);
     }
     if (row >= rows.end) return;
-    const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
+    const Sums<SumOf<T, X>> sums = sums_of(slice, x);
     for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
   }
 
@@ -64,6 +70,36 @@ struct Sliced {
   struct Sums {
     S value[W];
   };
+
+  template <class X>
+  CPUFREE_KERNEL_FN Sums<SumOf<T, X>> sums_of(std::int64_t slice, const X& x) const {
+    return pairs ? multiply_pairs(slice, x) : multiply_slice(slice, x);
+  }
+
+  // Out of line, so that loops of kernels have one product in them.
+  template <class X>
+  CPUFREE_APART_FN Sums<SumOf<T, X>> multiply_pairs(std::int64_t slice, const X x) const {
+    Sums<SumOf<T, X>> own = {}, other = {};  // with the same part of the operand, and the other one
+    const std::int64_t end = slice_ptr[slice + 1];
+    const T* v = val + slice_ptr[slice] * W;
+    for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
+      __builtin_prefetch(v + kAhead * W);
+      const std::int32_t first = base[c];
+      std::int32_t index[W];
+      const std::int32_t* const gathered = gather + static_cast<std::int64_t>(~first) * W;
+      for (int l = 0; l < W; ++l) index[l] = first >= 0 ? first + l : gathered[l];
+      for (int l = 0; l < W; ++l) add_product(own.value[l], v[l], x(index[l]));
+      for (int l = 0; l < W; ++l) add_product(other.value[l], v[l], x(index[l ^ 1]));
+    }
+    Sums<SumOf<T, X>> sums;
+    for (int l = 0; l < W; l += 2) {
+      sums.value[l] = own.value[l];
+      sums.value[l] += negative(own.value[l + 1]);
+      sums.value[l + 1] = other.value[l];
+      sums.value[l + 1] += other.value[l + 1];
+    }
+    return sums;
+  }
 
   template <class X>
   CPUFREE_KERNEL_FN Sums<SumOf<T, X>> multiply_slice(std::int64_t slice, const X x) const {

@@ -22,6 +22,7 @@ struct SlicePattern {
   PageVector<std::uint16_t> narrow;
   PageVector<std::int32_t> gather;
   PageVector<std::uint8_t> real;  // of each column: a bit for each row, 0 where it is padding
+  bool pairs = false;             // rows are those of complex numbers (Sliced::pairs)
 
   std::size_t slices() const { return origin.size(); }
   double bytes() const;
@@ -46,8 +47,8 @@ struct SlicedRows {
   template <class M>
   M view() const {
     const SlicePattern& p = *pattern;
-    return {p.slice_ptr.data(), p.base.data(),   p.origin.data(),
-            p.narrow.data(),    p.gather.data(), val.data()};
+    return {p.slice_ptr.data(), p.base.data(), p.origin.data(), p.narrow.data(),
+            p.gather.data(),    val.data(),    p.pairs};
   }
 };
 
@@ -79,6 +80,9 @@ std::array<RowSize, W> row_sizes(const SlicedRows<T, W>& slices, std::size_t s, 
   }
   std::array<RowSize, W> sizes;
   for (int l = 0; l < W; ++l) sizes[static_cast<std::size_t>(l)] = {sum[l], diagonal[l]};
+  // The row 2 k + 1 has its real parts, its diagonal among them, in row 2 k.
+  for (std::size_t l = 0; pattern.pairs && l < W; l += 2)
+    sizes[l] = sizes[l + 1] = {sum[l] + sum[l + 1], diagonal[l]};
   return sizes;
 }
 

@@ -95,7 +95,7 @@ KINDS = {
     "nullspace": '"constant", array of shape (n,) or (n, k), or path of a file, optional',
     "near_nullspace": "array, shape (n, k), or path of a file, optional",
     "coordinates": "array, shape (nodes, 2) or (nodes, 3), or path of a file, optional",
-    "dtype": "float32 or float64, optional",
+    "dtype": "float32, float64, complex64 or complex128, optional",
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
     "trace": "bool, str or path, optional",
@@ -103,8 +103,8 @@ KINDS = {
 }
 
 MEANINGS = {
-    "A": """Symmetric positive definite: SciPy sparse of any format, dense NumPy, CsrMatrix, a
-        matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
+    "A": """Symmetric or Hermitian positive definite: SciPy sparse of any format, dense NumPy,
+        CsrMatrix, a matrix of CuPy or PyTorch, or the path of a file. It is not changed.""",
     "b": """Right-hand side, finite, in the unit of A x. With k columns, k right-hand sides are
         solved on one set-up, see `columns`, and `Result.columns` has each. May be an array
         of CuPy or PyTorch on a GPU, shape (n,) or (n, k) with k from 2, of the type of the solve; x
@@ -175,10 +175,11 @@ MEANINGS = {
         0, and pes "auto" is then the number of parts.""",
     "reorder": """Order of rows inside a PE; True is "rcm", False is "natural". Auto reorders where
         that brings entries clearly nearer to the diagonal.""",
-    "check": """Test that A is finite and symmetric and has a positive diagonal. False saves the
-        time; what the test would have found may show as DIVERGED_INDEFINITE_MAT or
+    "check": """Test that A is finite and symmetric or Hermitian, with a positive diagonal. False
+        saves the time; what the test would have found may show as DIVERGED_INDEFINITE_MAT or
         DIVERGED_NANORINF.""",
-    "dtype": "Type in which to solve; default that of A.",
+    "dtype": """Type in which to solve; default that of A. Of a complex A, float32 and float64 name
+        the type of its parts.""",
     "progress": """True shows a bar in terminals and notebooks. Or a function, called as
         progress(iteration, residual norm) in this thread, about every 20 ms on GPUs and 50 ms on
         the CPU; where it returns False, the run ends (reason INTERRUPTED), as with Ctrl-C.""",

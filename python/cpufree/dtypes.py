@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpufree.errors import MatrixError
 
@@ -16,11 +17,13 @@ _FLOAT_OF: dict[str, type[np.float64] | type[np.float32]] = {
 }
 
 
-COMPLEX_ADVICE = (
-    "if all imaginary parts are zero, pass A.real. If A is Hermitian positive definite, solve the "
-    "equivalent real system of twice the size, scipy.sparse.block_array([[A.real, -A.imag], "
-    "[A.imag, A.real]]) with right-hand side numpy.concatenate((b.real, b.imag)): its solution is "
-    "numpy.concatenate((x.real, x.imag))"
+COMPLEX_ADVICE = "if all imaginary parts are zero, pass the real part"
+"""For what takes real matrices alone."""
+
+
+COMPLEX_FILE = (
+    "complex, and such matrices are read of Matrix Market, .npz and .npy files: write one with "
+    "scipy.io.mmwrite or scipy.sparse.save_npz"
 )
 
 
@@ -32,7 +35,7 @@ def float_type(dtype: np.dtype[Any]) -> type[np.float64] | type[np.float32]:
     """
     if dtype.kind == "c":
         raise MatrixError(
-            f"the matrix is complex ({dtype}), but only real systems are solved; {COMPLEX_ADVICE}"
+            f"the matrix is complex ({dtype}), and real numbers are needed here; {COMPLEX_ADVICE}"
         )
     if dtype.kind not in "fiub":
         raise MatrixError(
@@ -40,6 +43,39 @@ def float_type(dtype: np.dtype[Any]) -> type[np.float64] | type[np.float32]:
             "float64: try A.astype(float)"
         )
     return _FLOAT_OF.get(dtype.str[1:], np.float64)
+
+
+def number_type(dtype: np.dtype[Any]) -> type[np.inexact[Any]]:
+    """Return the type in which values of `dtype` are solved, complex ones included.
+
+    Raises:
+        MatrixError: not numbers.
+    """
+    if dtype.kind == "c":
+        return np.complex64 if dtype.itemsize == 8 else np.complex128
+    return float_type(dtype)
+
+
+def vector_type(real: Any, of_complex: bool) -> np.dtype[Any]:
+    """Return the type of numbers whose parts are float32 or float64: `real`, or complex."""
+    kind = np.dtype(real)
+    return np.result_type(kind, np.complex64) if of_complex else kind
+
+
+def parts_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the type of the parts of a complex type; that of a real one is itself."""
+    kind = np.dtype(dtype)
+    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+
+
+def is_complex(v: Any) -> bool:
+    """Return whether an array, of NumPy, SciPy, CuPy or PyTorch, or a list has complex numbers."""
+    if isinstance(v, (list, tuple)):
+        try:
+            return np.asarray(v).dtype.kind == "c"
+        except (ValueError, TypeError):
+            return False  # who reads it says what is wrong
+    return dtype_name(v).startswith("complex")
 
 
 def dtype_name(array: Any) -> str:

@@ -78,6 +78,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                          "near_nullspace",
                          "node",
                          "prolongators",
+                         "pairs",
                          "first_method",
                          "first_pc"});
   SystemSpec spec;
@@ -92,6 +93,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.residency = option(tuning, "residency", spec.residency);
   spec.ring = option(tuning, "ring", spec.ring);
   spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
+  spec.pairs = option(tuning, "pairs", spec.pairs);
   spec.layout = option(tuning, "layout", spec.layout);
   spec.inspect = option(tuning, "inspect", spec.inspect);
   spec.node_size = option(tuning, "node_size", spec.node_size);

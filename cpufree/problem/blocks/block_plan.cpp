@@ -121,7 +121,8 @@ void await_everybody(const HaloPlan<T>& plan, Plans& plans, std::int32_t blocks)
 }
 
 template <class T>
-Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, Awaited awaited) {
+Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, Awaited awaited,
+                       std::int32_t together) {
   Plans plans(plan.local.size());
   for (std::size_t pe = 0; pe < plan.local.size(); ++pe) {
     const auto& local = plan.local[pe];
@@ -129,7 +130,7 @@ Plans make_block_plans(const HaloPlan<T>& plan, const Peers& peers, int blocks, 
     const PaddedRows padded(local.interior, local.rows(),
                             slice_costs(local.row_ptr, {0, local.interior}),
                             slice_costs(local.row_ptr, {local.interior, local.rows()}));
-    plans[pe] = share_rows(padded, local.interior, local.rows(), blocks);
+    plans[pe] = share_rows(padded, local.interior, local.rows(), blocks, together);
   }
   if (awaited == Awaited::everybody)
     await_everybody(plan, plans, blocks);
@@ -177,13 +178,16 @@ std::int64_t PaddedRows::operator()(std::int32_t i) const {
 }
 
 std::vector<BlockPlan> share_rows(const PaddedRows& padded, std::int32_t interior,
-                                  std::int32_t rows, int blocks) {
+                                  std::int32_t rows, int blocks, std::int32_t together) {
+  const auto whole = [&](RowRange range) {  // all cuts at multiples
+    return RowRange{range.begin / together * together, range.end / together * together};
+  };
   std::vector<BlockPlan> plans(at(blocks));
   const auto inner = split_by(padded, {0, interior}, blocks);
   const auto outer = split_by(padded, {interior, rows}, blocks);
   for (std::size_t b = 0; b < plans.size(); ++b) {
-    plans[b].interior = inner[b];
-    plans[b].boundary = outer[b];
+    plans[b].interior = whole(inner[b]);
+    plans[b].boundary = whole(outer[b]);
   }
   return plans;
 }
@@ -209,8 +213,8 @@ std::vector<std::int32_t> ghost_sources(const LocalSystem<T>& local,
   return sources;
 }
 
-template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, Awaited);
-template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, Awaited);
+template Plans make_block_plans(const HaloPlan<float>&, const Peers&, int, Awaited, std::int32_t);
+template Plans make_block_plans(const HaloPlan<double>&, const Peers&, int, Awaited, std::int32_t);
 template void await_everybody(const HaloPlan<float>&, Plans&, std::int32_t);
 template void await_everybody(const HaloPlan<double>&, Plans&, std::int32_t);
 template std::vector<std::int32_t> ghost_sources(const LocalSystem<float>&, const BoundaryRanges&);

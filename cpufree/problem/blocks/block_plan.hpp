@@ -41,11 +41,13 @@ BoundaryRanges gather_boundaries(const std::vector<std::vector<BlockPlan>>& plan
 // plans[k][block] of plan.local[k]. As the pattern is symmetric, so are `await` and `await_local`:
 // block a awaits block c if and only if c awaits a. (`await_local` is made so even where the
 // pattern is not: nothing else has checked it inside a PE.)
-// All blocks share the boundary rows, and all share the interior ones.
+// All blocks share the boundary rows, and all share the interior ones; `together` of them, which
+// divide the numbers of both, stay in one block.
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, const Peers& peers,
                                                      int blocks,
-                                                     Awaited awaited = Awaited::those_read);
+                                                     Awaited awaited = Awaited::those_read,
+                                                     std::int32_t together = 1);
 // The same where all PEs are here.
 template <class T>
 std::vector<std::vector<BlockPlan>> make_block_plans(const HaloPlan<T>& plan, int blocks,
@@ -82,7 +84,7 @@ class PaddedRows {
 
 // Shares interior and boundary rows of a PE among its blocks by what they take.
 std::vector<BlockPlan> share_rows(const PaddedRows& padded, std::int32_t interior,
-                                  std::int32_t rows, int blocks);
+                                  std::int32_t rows, int blocks, std::int32_t together = 1);
 
 // The slot of the block that owns each ghost of a PE.
 template <class T>

@@ -37,6 +37,7 @@ CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
       team_(spec.team),
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
+      pairs_(spec.pairs),
       factor_spec_(spec.factors),
       multigrid_options_(multigrid_options(spec.factors, kGathered)) {
   check(spec);
@@ -85,7 +86,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   report_.nodes = nodes_.count();
   // Padded entries of a slice read the column after the one before them, whichever PE owns that:
   // times zero, but it must not be written meanwhile.
-  auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody);
+  auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody, pairs_ ? 2 : 1);
   if (packets_) {
     const BoundaryRanges boundaries = gather_boundaries(plans, *peers);
     for (std::size_t k = 0; k < pes_.size(); ++k)
@@ -175,6 +176,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
     Pe& pe = pes_[at(k / blocks_)];
     Share& share = pe.shares[at(k % blocks_)];
     DiagonalFacts facts;
+    share.slices.pattern->pairs = pairs_;
     share.make(plan.local[at(k / blocks_)], Indices::wide,
                [&](std::size_t slice, std::int32_t row, std::int32_t rows) {
                  invert_diagonal(pe, share, slice, row, rows, facts);

@@ -12,6 +12,7 @@ namespace cpufree {
 template <class T>
 std::string CpuSystem<T>::refuses_columns() const {
   if (team_) return "with a process for each PE they are solved one by one";
+  if (pairs_) return "of a complex matrix they are solved one by one";
   if (packets_) return "with halos as packets they are solved one by one";
   return {};
 }

@@ -76,6 +76,11 @@ struct SystemSpec {
 
   FactorSpec factors = {};
 
+  // Rows 2 k and 2 k + 1 are real and imaginary part of a complex unknown, and an entry a + b i is
+  // given as a at (2 i, 2 j) and b at (2 i + 1, 2 j + 1). Both rows of a pair are on one PE, one
+  // after the other.
+  bool pairs = false;
+
   // On GPUs: the solve that is expected first, of which method and preconditioner count. Its
   // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
   SolveSpec first = {};

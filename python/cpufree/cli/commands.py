@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cpufree.cli import display
+from cpufree.dtypes import parts_type
 from cpufree.errors import CpufreeError, FileFormatError, InvalidInputError, OutOfMemoryError
 from cpufree.output_file import require_writable, write_file, write_text
 from cpufree.text import counted
@@ -146,7 +147,7 @@ def load_system(source: str, console: Console) -> CsrMatrix:
         console,
         name,
         lambda: as_csr(source),
-        lambda a: f"{display.number(a.shape[0])} rows, {display.number(a.nnz)} nonzeros",
+        lambda a: "{} rows, {} nonzeros".format(*map(display.number, size_of(a))),
     )
 
 
@@ -155,7 +156,9 @@ def right_hand_side(name: str, n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     if name == "ones":
         return np.ones(n, dtype=dtype)
     if name == "random":
-        return np.random.default_rng(0).standard_normal(n).astype(dtype)
+        both = 2 if np.dtype(dtype).kind == "c" else 1
+        numbers = np.random.default_rng(0).standard_normal(both * n).astype(parts_type(dtype))
+        return numbers.view(dtype)
     return read_vector(name, n, dtype, "rhs")
 
 
@@ -188,7 +191,7 @@ def check_length(partition: PartitionLike, matrix: CsrMatrix, how: str) -> None:
     from cpufree.partition.part_vector import require_length
 
     if not isinstance(partition, str):
-        require_length(partition, matrix.shape[0], how)
+        require_length(partition, matrix.given_shape[0], how)
 
 
 def pes_of(partition: PartitionLike) -> int:
@@ -270,8 +273,8 @@ class Outputs:
             if self.plot:
                 from cpufree.cli.plot import plot_convergence
 
-                rows = display.number(matrix.shape[0])
-                problem = f"{source}   {rows} rows, {display.number(matrix.nnz)} nonzeros"
+                n, nnz = size_of(matrix)
+                problem = f"{source}   {display.number(n)} rows, {display.number(nnz)} nonzeros"
                 plot_convergence(result, self.plot, problem=problem, tolerance=tolerance)
                 lines.append(f"plot in {self.plot}")
         finally:
@@ -280,6 +283,12 @@ class Outputs:
                 write_json(self.json, known)
                 lines.append(f"report in {self.json}")
         return lines
+
+
+def size_of(matrix: Any) -> tuple[int, int]:
+    """Return rows and nonzeros of a matrix, or of one of which a rank has its own rows."""
+    rows = getattr(matrix, "given_shape", matrix.shape)[0]
+    return int(rows), int(getattr(matrix, "given_nnz", matrix.nnz))
 
 
 def describe_plan(solver: Solver) -> str:

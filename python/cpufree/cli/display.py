@@ -233,6 +233,7 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
     `problem` is why solve would refuse the matrix, None where it would not.
     """
     n = max(facts["rows"], 1)
+    kind = "Hermitian" if facts["dtype"].startswith("complex") else "symmetric"
     rows = [
         ("rows", number(facts["rows"])),
         ("nonzeros", f"{number(facts['nnz'])} ({facts['dtype']}, CSR {size(facts['bytes'])})"),
@@ -255,7 +256,7 @@ def info_report(name: str, facts: dict[str, Any], problem: str | None) -> Render
     rows.append(("dominant rows", f"{facts['dominant_rows'] / n:.1%}"))
     state = (
         Text(
-            "  Accepted: finite, symmetric, and the diagonal is positive. Whether it is positive "
+            f"  Accepted: finite, {kind}, and the diagonal is positive. Whether it is positive "
             "definite was not checked: solve finds out.",
             style="green",
         )

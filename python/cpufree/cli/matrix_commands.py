@@ -92,7 +92,7 @@ def info(
         paper.print(display.partition_report(parts.report, parts.method, parts.why))
         content["partition"] = {"method": parts.method, **dataclasses.asdict(parts.report)}
         if save:
-            save_partition(save, parts.part)
+            save_partition(save, parts.part[:: 2 if system.of_complex else 1])
             paper.print(Text(f"  partition in {save}"))
     if given["pc"] == "amg" and problem is None:
         content["multigrid"] = show_levels(system, max(1, pes), partition, paper)
@@ -167,7 +167,8 @@ def convert(
                 lambda _: counted(parts, "part"),
             )
         )
-    size = f"{display.number(system.shape[0])} rows, {display.number(system.nnz)} nonzeros"
+    size = f"{display.number(system.given_shape[0])} rows, "
+    size += f"{display.number(system.given_nnz)} nonzeros"
     paper.print(Text(f"{out}: {size}" + (f", {counted(parts, 'part')}" if parts else "")))
 
 

@@ -22,11 +22,13 @@ from cpufree.cli.commands import (
     read_partition,
     read_vector,
     right_hand_side,
+    size_of,
     stage,
 )
 from cpufree.cli.option_types import with_options
 from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.run_record import run_record
+from cpufree.dtypes import vector_type
 from cpufree.env import Env
 from cpufree.laps import Laps
 from cpufree.progress_bar import ProgressBar, of_digits
@@ -71,6 +73,7 @@ SETUP = (
     *("near_nullspace", "coordinates", "unknowns"),
 )
 LIMITS = ("rtol", "atol", "maxiter", "time_limit", "wait_limit")
+SINGLE = (np.float32, np.complex64)
 HOW = (*LIMITS, "method", "pc", "replace_every", "chebyshev_degree")
 
 
@@ -95,7 +98,7 @@ class SolveWork:
     def dtype(self, matrix: Any) -> np.dtype[Any]:
         """Return the type of the solve."""
         kind: np.dtype[Any] = np.dtype(self.given["precision"] or matrix.dtype)
-        return kind
+        return vector_type(kind, getattr(matrix, "of_complex", False))
 
     def wants_all(self, own: bool) -> bool:
         """Whether one process needs all of x: to check it, or for files that one process writes.
@@ -131,7 +134,7 @@ class SolveWork:
             system = load_system(self.matrix, notes)
             self.laps.lap("generating" if self.matrix.startswith("gen:") else "reading")
             check_length(partition, system, how)
-            n, dtype = system.shape[0], self.dtype(system)
+            n, dtype = system.given_shape[0], self.dtype(system)
             b = right_hand_side(rhs, n, dtype)
             guess = None if x0 is None else read_vector(x0, n, dtype, "x0")
             return Problem(system, b, guess, float(np.linalg.norm(b)), partition)
@@ -249,7 +252,7 @@ class SolveWork:
         else:
             rows, mine = problem.own.places(result.x)
         assert self.outputs.out is not None
-        shape = (problem.matrix.shape[0],)
+        shape = (size_of(problem.matrix)[0],)
         return write_together(self.outputs.out, shape, rows, mine, "solution")
 
     def _facts(
@@ -257,7 +260,7 @@ class SolveWork:
     ) -> dict[str, Any]:
         """Return what the report in JSON says besides the result."""
         used = {name: getattr(result, name) for name in ("method", "pc", "engine", "pes", "blocks")}
-        rows = problem.matrix.shape[0]
+        rows, nnz = size_of(problem.matrix)
         record = run_record(
             ("solve", self.matrix),
             options.SOLVE,
@@ -266,11 +269,11 @@ class SolveWork:
             gpus=list(result.gpus),
             maxiter=10 * rows if self.given["maxiter"] is None else self.given["maxiter"],
             wait_limit=self.given["wait_limit"] or Env.read().wait_limit or options.WAIT_SECONDS,
-            precision="single" if self.dtype(problem.matrix) == np.float32 else "double",
+            precision="single" if self.dtype(problem.matrix) in SINGLE else "double",
             input="whole" if problem.own is None else "rows",
         )
         workload = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}
-        facts = {"problem": self.matrix, "rows": rows, "nnz": int(problem.matrix.nnz)}
+        facts = {"problem": self.matrix, "rows": rows, "nnz": nnz}
         check = None if checked is None else dataclasses.asdict(checked)
         passed = timeline.phases(self.laps, result.timings)
         return {**record, **facts, "tolerances": workload, "check": check, "phases": passed}

@@ -136,12 +136,23 @@ def real(
 
 def floating(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return a type of values, float32 or float64; else InvalidInputError."""
+    return _one_of_types(dtype, np.float32, np.float64)
+
+
+def floating_or_complex(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return a type of values of a system, which may be complex; else InvalidInputError."""
+    return _one_of_types(dtype, np.float32, np.float64, np.complex64, np.complex128)
+
+
+def _one_of_types(dtype: npt.DTypeLike, *known: type) -> np.dtype[Any]:
+    names = [kind.__name__ for kind in known]
+    advice = f"choose {', '.join(names[:-1])} or {names[-1]}"
     try:
         kind = np.dtype(dtype)
     except TypeError:
-        raise InvalidInputError(f"dtype is {dtype!r}: choose float32 or float64") from None
-    if kind not in (np.float32, np.float64):
-        raise InvalidInputError(f"dtype is {kind}: choose float32 or float64")
+        raise InvalidInputError(f"dtype is {dtype!r}: {advice}") from None
+    if kind not in known:
+        raise InvalidInputError(f"dtype is {kind}: {advice}")
     return kind
 
 

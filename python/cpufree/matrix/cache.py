@@ -18,6 +18,7 @@ from cpufree.errors import FileFormatError
 from cpufree.matrix.checksum import crc32
 from cpufree.matrix.entries import MAX_ROWS
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.real_form import is_real_form
 from cpufree.matrix.row_permutation import RowPermutation
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.output_file import write_file
@@ -35,6 +36,8 @@ _HEADER = struct.Struct("<8sIIQQIIQQQQIII")
 _PARTS = struct.Struct("<IIIQQ")
 _HEADER_CRC = struct.Struct("<I")
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<f8"), 2: np.dtype("<f4")}
+OF_COMPLEX = 2
+"""Added to the code of the type where rows are real and imaginary parts of complex ones."""
 _INT64 = np.dtype("<i8")
 _INT32 = np.dtype("<i4")
 
@@ -49,6 +52,10 @@ def write_cache(
     Raises:
         FileFormatError: the file cannot be written.
     """
+    if A.of_complex and permutation is not None:
+        raise FileFormatError(
+            f"{path}: parts of a complex matrix are not written; leave the parts out", path
+        )
     B = A if permutation is None else permutation.permuted(A)
     arrays: list[NDArray[Any]] = [
         B.indptr.astype(_INT64, copy=False),
@@ -63,6 +70,7 @@ def write_cache(
     code = next(code for code, dtype in _DTYPES.items() if dtype == A.dtype)
     *offsets, size = _Header(A.shape[0], A.nnz, _DTYPES[code], parts).layout()
     checksums = [crc32(array.data) for array in arrays]
+    code += OF_COMPLEX if A.of_complex else 0
     version = VERSION_WITH_PARTS if parts else VERSION
     header = _HEADER.pack(
         MAGIC, version, HEADER_BYTES, A.shape[0], A.nnz, code, 0, *offsets[:3], size, *checksums[:3]
@@ -98,7 +106,10 @@ def read_cache(path: str | os.PathLike[str], verify: bool = True) -> CsrMatrix:
     ):
         if verify and crc32(array.data) != checksum:
             raise _damaged(path, f"the checksum of {name} does not match")
-    A = CsrMatrix(*arrays[:3])
+    indptr, indices, data = arrays[:3]
+    A = CsrMatrix(indptr, indices, data, header.of_complex)
+    if header.of_complex and not is_real_form(indptr, indices, data):
+        raise _damaged(path, "its rows are not those of a complex matrix")
     return _permutation(path, arrays).restored(A) if header.parts else A
 
 
@@ -141,6 +152,10 @@ class CachedRows(RowSource):
         self.parts = header.parts
         """In how many parts the rows lie; 0: as they are numbered."""
         n = self._indptr.size - 1
+        if header.of_complex:
+            raise FileFormatError(
+                f"{path}: rows by themselves are read of real matrices only", str(path)
+            )
         self.shape = (n, n)
         self.dtype = self._data.dtype
         if self._indptr[0] != 0 or self._indptr[-1] != self._indices.size:
@@ -204,6 +219,7 @@ class _Header:
     dtype: np.dtype[Any]
     parts: int
     """0: the rows lie as they are numbered."""
+    of_complex: bool = False
     checksums: tuple[int, ...] = ()
 
     def arrays(self) -> list[tuple[str, np.dtype[Any], int]]:
@@ -266,9 +282,11 @@ def _parse_header(path: str | os.PathLike[str], header: bytes, actual: int) -> _
         offsets, checksums = [*offsets, first, second], [*checksums, *more]
         if not 1 <= parts <= MAX_ROWS:
             raise _damaged(path, "the header holds values out of range")
+    of_complex = code > OF_COMPLEX
+    code -= OF_COMPLEX if of_complex else 0
     if length != HEADER_BYTES or code not in _DTYPES or not 1 <= rows <= MAX_ROWS:
         raise _damaged(path, "the header holds values out of range")
-    found = _Header(rows, nnz, _DTYPES[code], parts, tuple(checksums))
+    found = _Header(rows, nnz, _DTYPES[code], parts, of_complex, tuple(checksums))
     layout = found.layout()
     if [*offsets, size] != layout:
         raise _damaged(path, "the offsets in the header are inconsistent")

@@ -19,23 +19,24 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
     |a_ii| ≥ sum of the other |a_ij|); value_min, value_max (of the nonzero magnitudes, None when
     there are none); distinct_values (by their bits); stored_zeros (entries that are 0).
     """
-    n = matrix.shape[0]
-    lengths = np.diff(matrix.indptr)
+    A = matrix.given()
+    n = A.shape[0]
+    lengths = np.diff(A.indptr)
     rows = np.repeat(np.arange(n, dtype=np.int32), lengths)
-    distance = np.abs(rows - matrix.indices)
-    magnitude = np.abs(matrix.data).astype(np.float64)
-    diagonal = matrix.data[distance == 0]
+    distance = np.abs(rows - A.indices)
+    magnitude = np.abs(A.data).astype(np.float64)
+    diagonal = A.data[distance == 0].real
     row_sum = np.bincount(rows, magnitude, minlength=n)
     diagonal_magnitude = np.bincount(rows[distance == 0], np.abs(diagonal), minlength=n)
     nonzero = magnitude[magnitude > 0]
-    arrays = (matrix.indptr, matrix.indices, matrix.data)
+    arrays = (matrix.indptr[:: 2 if matrix.of_complex else 1], A.indices, A.data)
     return {
         "rows": n,
-        "nnz": int(matrix.nnz),
-        "dtype": str(matrix.dtype),
+        "nnz": int(A.nnz),
+        "dtype": str(A.dtype),
         "bytes": sum(array.nbytes for array in arrays),
         "row_min": int(lengths.min()) if n else 0,
-        "row_mean": float(matrix.nnz / n) if n else 0.0,
+        "row_mean": float(A.nnz / n) if n else 0.0,
         "row_max": int(lengths.max(initial=0)),
         "empty_rows": int(np.count_nonzero(lengths == 0)),
         "bandwidth": int(distance.max(initial=0)),
@@ -48,5 +49,5 @@ def matrix_info(matrix: CsrMatrix) -> dict[str, Any]:
         "value_min": float(nonzero.min()) if nonzero.size else None,
         "value_max": float(nonzero.max()) if nonzero.size else None,
         "distinct_values": distinct_values(matrix.data),
-        "stored_zeros": int(matrix.nnz) - nonzero.size - int(np.count_nonzero(np.isnan(magnitude))),
+        "stored_zeros": int(A.nnz) - nonzero.size - int(np.count_nonzero(np.isnan(magnitude))),
     }

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from cpufree.errors import FileFormatError, InvalidInputError, MatrixError
 from cpufree.matrix.io.files import PathLike, check_file, memory_for, reading, split_part
-from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert, with_symmetric_pattern
+from cpufree.matrix.mirrored import with_symmetric_pattern
+from cpufree.matrix.problem import CsrMatrix, MatrixLike, convert
 from cpufree.matrix.rows import RowSource
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ GENERATOR_PREFIX = "gen:"
 def load_matrix(source: PathLike) -> sp.csr_array:
     """Return the matrix in a file, or the one that a generator makes.
 
-    Columns are sorted, duplicates summed, values float64 or float32; the pattern is as stored.
+    Columns are sorted, duplicates summed, values float64 or float32, complex where the file is; the
+    pattern is as stored.
 
     Args:
         source: a file by suffix: Matrix Market (.mtx, .mtx.gz, .mtx.bz2; .tar.gz as the SuiteSparse
@@ -40,10 +42,10 @@ def load_matrix(source: PathLike) -> sp.csr_array:
 
     Raises:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
-        MatrixError: not a square real matrix, or too large.
+        MatrixError: not a square matrix of numbers, or too large.
         OutOfMemoryError: it does not fit.
     """
-    return canonical_csr(source).to_scipy()
+    return canonical_csr(source).given()
 
 
 def read_matrix(source: PathLike) -> Any:
@@ -126,7 +128,8 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
     Duplicates are summed, columns sorted. Explicit zeros stay if the pattern is symmetric with
     them; otherwise they are dropped, and where the mirror image of an entry is still missing, an
     explicit zero is put there. Values are converted: bool and integers to float64, float16 to
-    float32, long double to float64; float64 and float32 stay. Memory is shared where possible.
+    float32, long double to float64; float64 and float32 stay. A complex matrix becomes the real one
+    that it is (see `CsrMatrix.of_complex`). Memory is shared where possible.
 
     Args:
         A: SciPy sparse matrix or array of any format, NumPy 2-D array, CsrMatrix, or a path or
@@ -134,7 +137,7 @@ def as_csr(A: MatrixLike) -> CsrMatrix:
             are copied to the host.
 
     Raises:
-        MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
+        MatrixError: not numbers, not square, empty, too large, not a matrix.
         FileFormatError: the file cannot be read.
     """
     with memory_for(A if isinstance(A, (str, os.PathLike)) else "the matrix"):

@@ -1,4 +1,8 @@
-"""Matrices and vectors as the solvers take them: canonical CSR, contiguous vectors."""
+"""Matrices as the solvers take them: canonical CSR of real numbers.
+
+A complex Hermitian matrix is held as the real symmetric one of twice the size that it is, see
+`real_form`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpufree.device_arrays import library_of
-from cpufree.dtypes import float_type
+from cpufree.dtypes import number_type, vector_type
 from cpufree.errors import DiagonalError, MatrixError
 from cpufree.matrix.entries import (
     MAX_ROWS,
@@ -21,6 +25,7 @@ from cpufree.matrix.entries import (
 )
 from cpufree.matrix.from_gpu import to_host
 from cpufree.matrix.from_pandas import entries_of, is_table
+from cpufree.matrix.real_form import complex_rows, pairs_of, real_rows
 from cpufree.matrix.sparse import issparse
 
 if TYPE_CHECKING:
@@ -43,7 +48,7 @@ _DTYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class CsrMatrix:
-    """A square real matrix in compressed rows. One that exists is well formed.
+    """A square matrix of real numbers in compressed rows. One that exists is well formed.
 
     Row i holds columns `indices[indptr[i]:indptr[i+1]]`, strictly increasing, and the values
     `data[...]` at the same places. The arrays are read-only views: they may share memory with
@@ -59,6 +64,8 @@ class CsrMatrix:
     """Column numbers, (nnz,)."""
     data: NDArray[Any]
     """Values, (nnz,), float64 or float32."""
+    of_complex: bool = False
+    """Whether unknowns 2 k and 2 k + 1 are real and imaginary part of a complex one."""
     # Made when the entries were last inspected; None: they were not.
     _statistics: EntryStatistics | None = field(init=False, default=None, repr=False)
     # Whether no other code can write the arrays, so that the statistics stay true.
@@ -81,7 +88,9 @@ class CsrMatrix:
             )
 
     @classmethod
-    def well_formed(cls, indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+    def well_formed(
+        cls, indptr: Any, indices: Any, data: Any, of_complex: bool = False
+    ) -> CsrMatrix:
         """Return a matrix of arrays that are known to be well formed: their order is not checked.
 
         Raises:
@@ -90,8 +99,13 @@ class CsrMatrix:
         matrix = object.__new__(cls)
         for name, array in (("indptr", indptr), ("indices", indices), ("data", data)):
             object.__setattr__(matrix, name, array)
+        object.__setattr__(matrix, "of_complex", of_complex)
         matrix._keep_views()
         return matrix
+
+    def with_values(self, data: Any) -> CsrMatrix:
+        """Return the matrix with other values at the same places."""
+        return CsrMatrix.well_formed(self.indptr, self.indices, data, self.of_complex)
 
     def _keep_views(self) -> None:
         """Keep read-only views of the arrays, contiguous ones, once their dtypes are right."""
@@ -132,6 +146,22 @@ class CsrMatrix:
         return (self.indptr.size - 1, self.indptr.size - 1)
 
     @property
+    def given_shape(self) -> tuple[int, int]:
+        """(n, n) of the matrix as users know it."""
+        n = self.shape[0] // (2 if self.of_complex else 1)
+        return (n, n)
+
+    @property
+    def given_nnz(self) -> int:
+        """Number of stored entries of the matrix as users know it."""
+        return self.nnz // (4 if self.of_complex else 1)
+
+    @property
+    def given_dtype(self) -> np.dtype[Any]:
+        """Type of the entries as users know them: complex128 and complex64, too."""
+        return vector_type(self.dtype, self.of_complex)
+
+    @property
     def nnz(self) -> int:
         """Number of stored entries, explicit zeros included."""
         return self.indices.size
@@ -152,6 +182,41 @@ class CsrMatrix:
         matrix.has_canonical_format = True
         matrix._cpufree_origin = _Origin(self, matrix)
         return matrix
+
+    def given(self) -> sp.csr_array:
+        """Return the matrix as users know it, which may be complex, as a SciPy matrix."""
+        if not self.of_complex:
+            return self.to_scipy()
+        import scipy.sparse as sp  # a heavy import
+
+        arrays = complex_rows(self.indptr, self.indices, self.data)
+        return sp.csr_array((arrays[2], arrays[1], arrays[0]), shape=self.given_shape)
+
+    def in_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+        """Return the rows of a complex matrix with each part of an entry stored once.
+
+        Real parts are at (2 i, 2 j), imaginary parts at (2 i + 1, 2 j + 1).
+        """
+        return pairs_of(self.indptr, self.indices, self.data)
+
+    def as_complex(self) -> CsrMatrix:
+        """Return the matrix as one of complex numbers: itself, where it is one."""
+        return self if self.of_complex else of_complex_rows(self.indptr, self.indices, self.data)
+
+
+def of_complex_rows(indptr: Any, indices: Any, data: Any) -> CsrMatrix:
+    """Return a matrix of well-formed rows of complex or real numbers as a complex one.
+
+    Raises:
+        MatrixError: it has more rows than can be numbered then.
+    """
+    n = len(indptr) - 1
+    if 2 * n > MAX_ROWS:
+        raise MatrixError(
+            f"index overflow: the complex matrix has {n} rows, and at most {MAX_ROWS // 2} can be "
+            "numbered, as real and imaginary parts are rows of their own"
+        )
+    return CsrMatrix.well_formed(*real_rows(indptr, indices, data), of_complex=True)
 
 
 class _Origin:
@@ -177,23 +242,6 @@ def _no_origin() -> None:
     """Return what a pickled matrix has as its origin."""
 
 
-def with_symmetric_pattern(matrix: CsrMatrix) -> CsrMatrix:
-    """Return a matrix with a structurally symmetric pattern: itself, where it has one.
-
-    Explicit zeros without a mirror image are dropped; where the mirror image of another entry is
-    missing, an explicit zero is put there.
-    """
-    # The caller may have changed what is in arrays that the matrix shares.
-    statistics = matrix.statistics if matrix._private else matrix.inspect()
-    if statistics.mirrored:
-        return matrix
-    if not matrix.data.all():
-        matrix = _without_zeros(matrix).private()
-        if matrix.statistics.mirrored:
-            return matrix
-    return _with_mirrored_zeros(matrix).private()
-
-
 def convert(A: Any) -> CsrMatrix:
     """Return a matrix in memory as a CsrMatrix, with its pattern as it is.
 
@@ -202,7 +250,7 @@ def convert(A: Any) -> CsrMatrix:
             DataFrame.
 
     Raises:
-        MatrixError: complex or otherwise not real, not square, empty, too large, not a matrix.
+        MatrixError: not numbers, not square, empty, too large, not a matrix.
     """
     if isinstance(A, CsrMatrix):
         return A
@@ -259,7 +307,7 @@ def _from_sparse(A: Any) -> CsrMatrix:
     import scipy.sparse as sp  # a heavy import
 
     check_shape(A.shape)
-    dtype = float_type(A.dtype)
+    dtype = number_type(A.dtype)
     if A.format != "csr":
         _check_sparse_indices(A)
         check_shape(A.shape, A.nnz)
@@ -281,6 +329,8 @@ def _from_sparse(A: Any) -> CsrMatrix:
         A = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=A.shape)
         A.sum_duplicates()
         indptr, indices, data = A.indptr.astype(np.int64), A.indices, A.data
+    if np.iscomplexobj(data):
+        return of_complex_rows(indptr, indices, data)
     make = CsrMatrix.well_formed if sorted_rows else CsrMatrix
     return make(indptr, indices.astype(np.int32, copy=False), data)
 
@@ -322,21 +372,4 @@ def _from_dense(A: NDArray[Any]) -> CsrMatrix:
         raise MatrixError("the matrix is a masked array; pass A.filled(0)")
     check_shape(A.shape)
     with np.errstate(over="ignore"):
-        return _from_sparse(sp.csr_array(np.asarray(A, dtype=float_type(A.dtype))))
-
-
-def _without_zeros(A: CsrMatrix) -> CsrMatrix:
-    keep = A.data != 0
-    kept_before = np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))
-    return CsrMatrix.well_formed(kept_before[A.indptr], A.indices[keep], A.data[keep])
-
-
-def _with_mirrored_zeros(A: CsrMatrix) -> CsrMatrix:
-    """Add an explicit zero wherever only the mirror image is stored."""
-    import scipy.sparse as sp  # a heavy import
-
-    coo = A.to_scipy().tocoo()
-    rows = np.concatenate((coo.row, coo.col))
-    columns = np.concatenate((coo.col, coo.row))
-    values = np.concatenate((coo.data, np.zeros_like(coo.data)))
-    return _from_sparse(sp.coo_array((values, (rows, columns)), shape=A.shape))
+        return _from_sparse(sp.csr_array(np.asarray(A, dtype=number_type(A.dtype))))

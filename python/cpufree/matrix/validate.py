@@ -28,7 +28,8 @@ def check_spd_input(A: CsrMatrix) -> float:
 
     Raises:
         NonFiniteError: an entry is NaN or infinite.
-        NotSymmetricError: A misses symmetry by more than rounding, or is skew-symmetric.
+        NotSymmetricError: A misses symmetry by more than rounding, or is skew-symmetric; where it
+            is complex, it is not Hermitian.
         DiagonalError: an empty row, or a missing, zero or negative diagonal entry.
     """
     statistics = A.statistics
@@ -67,7 +68,7 @@ def check_input(A: CsrMatrix, method: str) -> float:
     return _checked_asymmetry(A, _largest_entries(A))
 
 
-def _row_of(A: CsrMatrix, entry: int) -> int:
+def _row_of(A: sp.csr_array, entry: int) -> int:
     return int(np.searchsorted(A.indptr, entry, side="right")) - 1
 
 
@@ -81,11 +82,12 @@ def _pairs(count: int) -> str:
 
 
 def _refuse_non_finite(A: CsrMatrix) -> None:
-    bad = ~np.isfinite(A.data)
+    matrix = A.given()
+    bad = ~np.isfinite(matrix.data)
     entry = int(np.argmax(bad))
-    row, column = _row_of(A, entry), int(A.indices[entry])
+    row, column = _row_of(matrix, entry), int(matrix.indices[entry])
     raise NonFiniteError(
-        f"entry (row {row}, column {column}) is {A.data[entry]}"
+        f"entry (row {row}, column {column}) is {matrix.data[entry]}"
         f"{_more(int(np.count_nonzero(bad)), 'entries')}; all entries must be finite. Look for "
         "divisions by zero or overflow where the matrix is made.",
         row,
@@ -93,16 +95,16 @@ def _refuse_non_finite(A: CsrMatrix) -> None:
     )
 
 
-def _transpose(A: CsrMatrix) -> sp.csr_array:
-    """Return the transpose of A, columns sorted."""
+def _mirrored(A: sp.csr_array) -> sp.csr_array:
+    """Return the conjugate of the transpose of A, columns sorted."""
     import scipy.sparse as sp  # a heavy import
 
-    return sp.csc_array((A.data, A.indices, A.indptr), shape=A.shape).tocsr()
+    return sp.csc_array((A.data.conj(), A.indices, A.indptr), shape=A.shape).tocsr()
 
 
 def _largest_entries(A: CsrMatrix) -> NDArray[Any]:
     """Return the size of the largest entry of each row."""
-    sizes = abs(A.to_scipy()).max(axis=1).toarray()
+    sizes = abs(A.given()).max(axis=1).toarray()
     return np.asarray(sizes, np.float64).ravel()
 
 
@@ -111,65 +113,89 @@ def _checked_asymmetry(A: CsrMatrix, sizes: NDArray[Any] | None = None) -> float
 
     `sizes`: of rows, to which it is relative; None: those of the diagonal.
     """
-    matrix = A.to_scipy()
-    mirror = _transpose(A)
+    matrix = A.given()
+    mirror = _mirrored(matrix)
     # Entries beyond the common pattern count with 0 on the other side.
     difference = (matrix - mirror).tocoo()
     # Roots first: the product of two diagonal entries may overflow.
-    sizes = np.abs(matrix.diagonal().astype(np.float64)) if sizes is None else sizes
+    sizes = np.abs(matrix.diagonal()).astype(np.float64) if sizes is None else sizes
     root = np.sqrt(sizes)
     scale = root[difference.row] * root[difference.col]
-    size = np.abs(difference.data.astype(np.float64))
+    size = np.abs(difference.data).astype(np.float64)
     tolerance = symmetry_tolerance(A.dtype.name)
     bad = size > tolerance * scale
     if bad.any():
-        _refuse_asymmetric(A, difference.row[bad], difference.col[bad], tolerance)
+        _refuse_asymmetric(matrix, difference.row[bad], difference.col[bad], tolerance)
     present = size > 0
     return float(np.max(size[present] / scale[present], initial=0.0))
 
 
 def _refuse_asymmetric(
-    A: CsrMatrix, rows: NDArray[Any], columns: NDArray[Any], tolerance: float
+    matrix: sp.csr_array, rows: NDArray[Any], columns: NDArray[Any], tolerance: float
 ) -> None:
-    matrix = A.to_scipy()
-    first = int(np.argmin(rows.astype(np.int64) * A.shape[0] + columns))
+    n = matrix.shape[0]
+    first = int(np.argmin(rows.astype(np.int64) * n + columns))
     row, column = int(rows[first]), int(columns[first])
     here, there = matrix[row, column], matrix[column, row]
-    below = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)) > A.indices
-    off_diagonal = np.count_nonzero(A.data) - np.count_nonzero(matrix.diagonal())
-    lower = np.count_nonzero(A.data[below])
-    if lower in (0, off_diagonal):
-        stored, other = ("upper", "lower") if lower == 0 else ("lower", "upper")
-        k = 1 if lower == 0 else -1
-        function = "triu" if lower == 0 else "tril"
-        advice = (
-            f"Only the {stored} triangle is there: if the {other} one is its mirror image, "
-            f"pass A + scipy.sparse.{function}(A, {k}).T (in a Matrix Market file, write "
-            "'symmetric' for 'general')."
+    of_complex = np.iscomplexobj(matrix)
+    what = "Hermitian" if of_complex else "symmetric"
+    if row == column:
+        raise NotSymmetricError(
+            f"the matrix is not Hermitian: the diagonal entry of row {row} is {here:.17g}, which "
+            f"is not real{_more(int(np.count_nonzero(rows == columns)), 'rows')}. Conjugate "
+            "gradients need A = A.conj().T.",
+            row,
+            column,
         )
-    elif (A.to_scipy() + _transpose(A)).count_nonzero() == 0:
-        advice = "The matrix is skew-symmetric, A = -A.T: conjugate gradients cannot solve it."
-    else:
-        advice = (
-            "Conjugate gradients need A = A.T. Boundary conditions set in rows but not in "
-            "columns are a frequent cause; if only rounding is meant, pass (A + A.T) / 2. For a "
-            "matrix that is meant so there is method 'bicgstab'."
-        )
+    pairs = int(np.count_nonzero(rows != columns)) // 2
     raise NotSymmetricError(
-        f"the matrix is not symmetric: entry (row {row}, column {column}) is {here:.17g}, but "
-        f"entry (row {column}, column {row}) is {there:.17g}; {_pairs(rows.size // 2)} "
-        f"by more than {tolerance:g} * sqrt(|a_ii a_jj|). {advice}",
+        f"the matrix is not {what}: entry (row {row}, column {column}) is {here:.17g}, but "
+        f"entry (row {column}, column {row}) is {there:.17g}; {_pairs(pairs)} "
+        f"by more than {tolerance:g} * sqrt(|a_ii a_jj|). {_advice(matrix, of_complex)}",
         row,
         column,
     )
 
 
+def _advice(matrix: sp.csr_array, of_complex: bool) -> str:
+    """Return what may be wrong with a matrix that is not symmetric."""
+    dagger, minus = ("A.conj().T", ".conj().T") if of_complex else ("A.T", ".T")
+    below = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) > matrix.indices
+    off_diagonal = np.count_nonzero(matrix.data) - np.count_nonzero(matrix.diagonal())
+    lower = np.count_nonzero(matrix.data[below])
+    if lower in (0, off_diagonal):
+        stored, other = ("upper", "lower") if lower == 0 else ("lower", "upper")
+        k = 1 if lower == 0 else -1
+        function = "triu" if lower == 0 else "tril"
+        header = "hermitian" if of_complex else "symmetric"
+        return (
+            f"Only the {stored} triangle is there: if the {other} one is its mirror image, "
+            f"pass A + scipy.sparse.{function}(A, {k}){minus} (in a Matrix Market file, write "
+            f"'{header}' for 'general')."
+        )
+    if (matrix + _mirrored(matrix)).count_nonzero() == 0:
+        kind = "skew-Hermitian" if of_complex else "skew-symmetric"
+        more = ", but -1j * A is Hermitian: solve (-1j * A) x = -1j * b" if of_complex else ""
+        return f"The matrix is {kind}, A = -{dagger}: conjugate gradients cannot solve it{more}."
+    if of_complex and (matrix - _mirrored(matrix).conj()).count_nonzero() == 0:
+        return (
+            "The matrix is complex symmetric, A = A.T, as of waves with losses: conjugate "
+            "gradients need A = A.conj().T."
+        )
+    return (
+        f"Conjugate gradients need A = {dagger}. Boundary conditions set in rows but not in "
+        "columns are a frequent cause; if only rounding is meant, pass "
+        f"(A + {dagger}) / 2. For a matrix that is meant so there is method 'bicgstab'."
+    )
+
+
 def _refuse_diagonal(A: CsrMatrix) -> None:
-    diagonal = A.to_scipy().diagonal()
+    matrix = A.given()
+    diagonal = matrix.diagonal().real
     bad = ~(diagonal > 0)
     row = int(np.argmax(bad))
     more = _more(int(np.count_nonzero(bad)), "rows")
-    entries = A.indices[A.indptr[row] : A.indptr[row + 1]]
+    entries = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
     advice = "a positive definite matrix has a positive diagonal"
     if entries.size == 0:
         what = f"row {row} is empty"
@@ -180,6 +206,4 @@ def _refuse_diagonal(A: CsrMatrix) -> None:
         what = f"the diagonal entry of row {row} is {diagonal[row]:.17g}"
     if (diagonal < 0).all():
         advice += ". As all are negative, -A may be positive definite: solve (-A) x = -b."
-    else:
-        advice += ". For a symmetric matrix that is indefinite there is method 'minres'."
     raise DiagonalError(f"{what}{more}; {advice}", row, row)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cpufree.dtypes import is_complex
 from cpufree.errors import MatrixError
+from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.real_form import real_rows
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -34,13 +37,21 @@ class Levels:
                 found.update(np.ascontiguousarray(array).tobytes())
         return found.digest()
 
-    def for_core(self, n: int) -> list[tuple[Any, ...]]:
-        """Return the arrays of all prolongators; MatrixError where A has not n rows."""
+    def for_core(self, A: CsrMatrix) -> list[tuple[Any, ...]]:
+        """Return the arrays of all prolongators; MatrixError where A has other rows."""
+        n = A.given_shape[0]
         if self.rows[0] != n:
             raise MatrixError(
                 f"the first of the levels has {self.rows[0]} rows, and A has {n}: give the levels "
                 "of this matrix"
             )
+        if A.of_complex:
+            return [
+                (*real_rows(p.indptr, p.indices, p.data), 2 * int(p.shape[1]))
+                for p in self.prolongators
+            ]
+        if any(np.iscomplexobj(p) for p in self.prolongators):
+            raise MatrixError("the levels are complex, and A is real: give the levels of A")
         return [
             (
                 p.indptr.astype(np.int64),
@@ -111,9 +122,10 @@ def _compressed(matrix: Any, name: str) -> sp.csr_matrix:
     import scipy.sparse as sp  # a solve without such levels needs none of it
 
     try:
-        made = sp.csr_matrix(matrix, dtype=np.float64, copy=True)
+        kind = np.complex128 if is_complex(matrix) else np.float64
+        made = sp.csr_matrix(matrix, dtype=kind, copy=True)
     except (TypeError, ValueError):
-        raise MatrixError(f"{name} is no matrix of real numbers") from None
+        raise MatrixError(f"{name} is no matrix of numbers") from None
     made.sum_duplicates()
     made.eliminate_zeros()
     if not np.isfinite(made.data).all():
@@ -134,7 +146,7 @@ def _check_prolongator(level: int, fine: Any, p: Any, coarse: Any) -> None:
         empty = int(np.argmin(entries))
         raise MatrixError(f"column {empty} of P{level} has no entries: leave it out")
     v = np.random.default_rng(0).standard_normal(coarse.shape[0])
-    product = p.T @ (fine @ (p @ v))
+    product = p.conj().T @ (fine @ (p @ v))
     if np.linalg.norm(product - coarse @ v) > _NOT_GALERKIN * np.linalg.norm(product):
         raise MatrixError(
             f"A{level + 1} is not P{level}^T A{level} P{level}: levels of which it is not, as of "

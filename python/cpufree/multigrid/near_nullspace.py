@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree import options as schema
+from cpufree.dtypes import is_complex
 from cpufree.engines import choices
 from cpufree.errors import FileFormatError, VectorError
 from cpufree.matrix.io.vectors import is_path
@@ -80,7 +81,8 @@ class ModesGiven:
         found.update(b"" if self.levels is None else self.levels.digest())
         for name in ("near_nullspace", "coordinates"):
             given = getattr(self, name)
-            found.update(b"none" if given is None else _array(given, name).tobytes())
+            kind = np.complex128 if is_complex(given) else np.float64
+            found.update(b"none" if given is None else _array(given, name, kind).tobytes())
         return found.hexdigest()[:16]
 
     def of(self, A: CsrMatrix) -> Modes | None:
@@ -88,6 +90,8 @@ class ModesGiven:
 
         Raises VectorError, and FileFormatError for a file, where it cannot be used.
         """
+        if A.of_complex:
+            return self._of_complex(A)
         n = A.shape[0]
         if self.coordinates is not None:
             return _rigid_body_modes(_array(self.coordinates, "coordinates"), n, self.unknowns)
@@ -108,15 +112,45 @@ class ModesGiven:
             "(coordinates) or a near-null space (near_nullspace) serve elastic bodies better",
         )
 
+    def _of_complex(self, A: CsrMatrix) -> Modes:
+        """Return what levels of a complex matrix represent: a node is a number with its parts."""
+        if self.coordinates is not None or self.unknowns != "auto":
+            raise VectorError(
+                "coordinates and unknowns are for real systems, and A is complex: give the modes "
+                "themselves as near_nullspace, complex numbers of shape (n, k)"
+            )
+        n = A.given_shape[0]
+        node = np.arange(2 * n, dtype=np.int32) // np.int32(2)
+        why = "the complex constant"
+        if self.near_nullspace is None:
+            vectors = complex_span(np.ones((n, 1)))
+        else:
+            given = _array(self.near_nullspace, "near_nullspace", np.complex128)
+            vectors = complex_span(_vectors(given, n, MOST // 2))
+            why = f"{given.shape[1]} complex vectors of a near-null space"
+        return Modes(vectors, node, why)
 
-def _array(given: Any, name: str) -> Doubles:
+
+def complex_span(vectors: npt.NDArray[Any]) -> Doubles:
+    """Return vectors of real and imaginary parts in turn that span what complex ones do.
+
+    Of v they are v and i v; shape (n, k) becomes (2 n, 2 k).
+    """
+    both = np.stack((vectors, 1j * vectors), axis=2).reshape(len(vectors), -1)
+    parts = np.stack((both.real, both.imag), axis=1)
+    return np.ascontiguousarray(parts.reshape(2 * len(vectors), -1))
+
+
+def _array(given: Any, name: str, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
     """Return what is given as an array of finite numbers with two axes."""
     if is_path(given):
         given = _load(given, name)
+    if is_complex(given) and np.dtype(dtype).kind != "c":
+        raise VectorError(f"{name} is complex, and the system is real: pass real numbers")
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(given, dtype=dtype)
     except (TypeError, ValueError):
-        raise VectorError(f"{name} is no array of real numbers") from None
+        raise VectorError(f"{name} is no array of numbers") from None
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -139,12 +173,12 @@ def _load(path: Any, name: str) -> Any:
         raise FileFormatError(f"{path}: {name} cannot be read: {error}", path) from None
 
 
-def _vectors(vectors: Doubles, n: int) -> Doubles:
-    """Return vectors that are given, once they can be used."""
+def _vectors(vectors: npt.NDArray[Any], n: int, most: int = MOST) -> npt.NDArray[Any]:
+    """Return vectors that are given, at most so many, once they can be used."""
     rows, k = vectors.shape
-    if rows != n or not 1 <= k <= MOST:
+    if rows != n or not 1 <= k <= most:
         raise VectorError(
-            f"near_nullspace has shape {vectors.shape}: give 1 to {MOST} vectors of the {n} rows "
+            f"near_nullspace has shape {vectors.shape}: give 1 to {most} vectors of the {n} rows "
             f"of A, shape ({n}, k)"
         )
     sizes = np.linalg.norm(vectors, axis=0)

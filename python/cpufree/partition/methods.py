@@ -87,7 +87,8 @@ def partition(
     "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
     or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well,
     and where it would take longer than it can save by `gain`; None: its time does not count);
-    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing;
+    or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing
+    (of a complex matrix each row has two here, real and imaginary part, which stay together);
     `cache` has partitions that METIS has found before, which take no time, and gets new ones.
 
     Raises InvalidInputError for another method, part numbers that do not fit, or `pes` < 1,
@@ -102,6 +103,17 @@ def partition(
         raise InvalidInputError(f"the number of PEs is {pes!r}: give an integer of at least 1")
     if not isinstance(method, str):
         return _given(A, pes, method)
+    found = _found(A, pes, method, gain, cache)
+    if not A.of_complex or pes == 1:
+        return found
+    part = np.repeat(found.part[::2], 2)
+    return replace(found, part=part, report=report(A, part, pes))
+
+
+def _found(
+    A: CsrMatrix, pes: int, method: str, gain: Gain | None, cache: PartitionCache | None
+) -> Partition:
+    """Return the partition of a method."""
     blocks = contiguous(A, pes)
     if method == "contiguous":
         return Partition(blocks, "contiguous", "asked for", report(A, blocks, pes))
@@ -150,7 +162,8 @@ def _how(metis: ModuleType) -> dict[str, Any]:
 
 def _given(A: CsrMatrix, pes: int, values: Any) -> Partition:
     part = as_part_vector(values, pes)
-    require_length(part, A.shape[0])
+    require_length(part, A.given_shape[0])
+    part = np.repeat(part, 2) if A.of_complex else part
     cost = report(A, part, pes)
     empty = cost.rows.count(0)
     why = f"{empty} of {pes} PEs have no rows" if empty else "every PE has rows"

@@ -10,6 +10,7 @@ import numpy as np
 
 from cpufree.extension import load_core
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.matrix.vector import as_parts
 from cpufree.solvers.result import Reason, Result
 
 if TYPE_CHECKING:
@@ -39,11 +40,12 @@ class AnswerCheck:
 def check_answer(
     matrix: CsrMatrix, b: NDArray[Any], x: NDArray[Any], tolerance: float
 ) -> AnswerCheck:
-    """Return the norm of b - A x, A in the type of x.
+    """Return the norm of b - A x, which may be complex, A in the type of x.
 
     Plain sums over long rows may round by more than the tolerance. Where this residual is above,
     the sums are taken again in extended precision.
     """
+    b, x = as_parts(b), as_parts(x)
     kind = x.dtype
     b, x = (np.ascontiguousarray(vector, dtype=np.float64) for vector in (b, x))
     values = matrix.data.astype(kind, copy=False)

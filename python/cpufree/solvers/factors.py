@@ -130,6 +130,8 @@ def gain_of(
         VectorError: modes that are given cannot be used, though they may not be needed.
     """
     workload = tuning["workload"]
+    if A.of_complex:
+        return MultigridGain(why="what multigrid gains is not known of complex systems"), None
     modes = None if tuning["modes"].nothing else tuning["modes"].of(A)
     gain = MultigridGain.of(A, workload, where, _unknowns(modes))
     if modes is None and gain.worth_looking_for_nodes:
@@ -155,7 +157,7 @@ def set_up_of(
     if made.get("pc") != "amg":
         return made, None, []
     if (levels := tuning["modes"].levels) is not None:
-        made["prolongators"] = levels.for_core(A.shape[0])
+        made["prolongators"] = levels.for_core(A)
         return made, None, ["amg has the prolongators that are given"]
     modes = modes or tuning["modes"].of(A)
     if modes is None:

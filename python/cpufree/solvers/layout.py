@@ -26,6 +26,7 @@ from cpufree.partition.cost import Gain
 from cpufree.partition.methods import Int32s, choose_order, partition
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.factors import (
+    SET_UP,
     factor_facts,
     factor_warnings,
     gain_of,
@@ -107,6 +108,8 @@ class MatrixSetup:
     """The matrix, where this process has all of it on the host."""
     rows: npt.NDArray[np.intp] | range | None = None
     """Of this process: an array where vectors are those of all rows, None: all of them."""
+    of_complex: bool = False
+    """Whether rows are real and imaginary parts."""
     numbers: npt.NDArray[np.intp] | None = None
     """Of own rows that lie in another order."""
 
@@ -116,7 +119,8 @@ class MatrixSetup:
         part, team = layout.sharing.part, layout.placement.team
         rows = None if part is None or team is None else np.flatnonzero(part == team.rank)
         A = prepared.matrix
-        return cls(layout, A.shape, np.dtype(A.dtype), prepared.pattern, prepared, rows)
+        found = A.shape, np.dtype(A.dtype), prepared.pattern, prepared, rows, A.of_complex
+        return cls(layout, *found)
 
 
 def lay_out(
@@ -172,9 +176,25 @@ def _system(
     require_room(tuning, A.nnz)
     sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
     where = placement.pes, placement.blocks, placement.engine, placement.own_devices
-    given = A.indptr, A.indices, A.data, sharing.part, sharing.order
+    pairs = A.of_complex and _has_pairs(placement, tuning.get("pc") in SET_UP)
+    if pairs:
+        tuning["pairs"] = True
+    given = *_rows_of(A, pairs), sharing.part, sharing.order
     system = load_for(placement.engine).System(*given, *where, tuning, placement.team)
     return system, sharing
+
+
+def _has_pairs(placement: Placement, factors: bool) -> bool:
+    """Return whether the entries of a complex matrix are stored once, not as four real ones.
+
+    `factors`: a preconditioner is made of them.
+    """
+    return not placement.gpus and not factors
+
+
+def _rows_of(A: CsrMatrix, pairs: bool) -> tuple[Any, Any, Any]:
+    """Return the arrays of a matrix as the core takes them."""
+    return A.in_pairs() if pairs else (A.indptr, A.indices, A.data)
 
 
 def _chosen_system(
@@ -236,8 +256,10 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
 
     None: they do not fit into it as it is, and nothing has changed.
     """
-    new = prepared.matrix
-    if not old.opened().update(new.indptr, new.indices, new.data):
+    factors = bool(old.plan.get("levels")) or old.plan.get("factors", "none") != "none"
+    A = prepared.matrix
+    pairs = A.of_complex and _has_pairs(old.placement, factors)
+    if not old.opened().update(*_rows_of(A, pairs)):
         return None
     return layout_of(old.opened(), old.placement, old.sharing, prepared.warnings, laps)
 
@@ -298,7 +320,11 @@ class Sharing:
         """Return how the rows are shared out; `gain` and `cache` as `partition` takes them."""
         part, why, warnings = share(A, pes, method, gain, cache)
         ordering = choose_order(A, part, reorder, gain)
-        return cls(part, ordering.order, [*why, ordering.why], warnings)
+        order = ordering.order
+        if A.of_complex and order is not None:  # imaginary parts follow real ones
+            first = order[order % 2 == 0]
+            order = np.stack((first, first + 1), axis=1).ravel()
+        return cls(part, order, [*why, ordering.why], warnings)
 
     def with_whole_nodes(self, modes: Modes | None) -> Sharing:
         """Return the same with all rows of a node on one PE."""

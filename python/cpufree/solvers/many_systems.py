@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.device_arrays import copy_beside, copy_to_host, cuda_device
+from cpufree.dtypes import dtype_name, vector_type
 from cpufree.engines.watch import Watch
 from cpufree.errors import CpufreeError, InvalidInputError, MatrixError, VectorError
 from cpufree.extension import load_core
@@ -17,7 +18,7 @@ from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
-from cpufree.matrix.vector import as_vector
+from cpufree.matrix.vector import as_parts, as_vector
 from cpufree.solvers.columns import shape_of
 from cpufree.solvers.preparation import with_dtype
 
@@ -210,23 +211,23 @@ class Lists(Batch):
         for k, A in enumerate(given):
             batch.matrices.append(batch.tried(k, as_csr, A))
         singles = all(A is None or A.dtype == np.float32 for A in batch.matrices)
-        narrow = all(getattr(v, "dtype", None) in (np.float32, np.float16) for v in right)
+        narrow = all(dtype_name(v) in ("float32", "float16", "complex64") for v in right)
         batch.dtype = np.float32 if singles and narrow and given else np.float64
         batch._take(right, guesses)
         return batch
 
     def _take(self, right: Sequence[Any], guesses: Sequence[Any]) -> None:
         for k, A in enumerate(self.matrices):
-            n = 0 if A is None else A.shape[0]
-            self.out.append(np.zeros(n, dtype=self.dtype))
+            self.out.append(np.zeros(0 if A is None else A.shape[0], dtype=self.dtype))
             self.right.append(None)
             self.guesses.append(None)
             if A is None:
                 continue
             self.matrices[k] = self.tried(k, with_dtype, A, self.dtype)
-            self.right[k] = self.tried(k, as_vector, right[k], n, self.dtype, "b")
+            kind = A.given_shape[0], vector_type(self.dtype, A.of_complex)
+            self.right[k] = self.tried(k, _parts_of, right[k], *kind, "b")
             if guesses[k] is not None:
-                self.guesses[k] = self.tried(k, as_vector, guesses[k], n, self.dtype, "x0")
+                self.guesses[k] = self.tried(k, _parts_of, guesses[k], *kind, "x0")
 
     def solve(self, asked: Asked) -> dict[str, Any]:
         """Solve those that can be; return what the core says of all."""
@@ -261,15 +262,23 @@ class Lists(Batch):
         return asked.run(arrays, False, self.dtype, check)
 
     def solutions(self) -> Any:
-        """Return the solutions: (k, n) where all have one size, else a list."""
+        """Return the solutions: (k, n) where all have one size and type, else a list."""
         for k in self.errors:
             self.out[k][:] = np.nan
-        sizes = {x.size for x in self.out if x.size > 0}  # 0: of what is no matrix
-        if len(sizes) > 1 or not self.out:
-            return self.out
-        n = max(sizes, default=0)
-        rows = [x if x.size == n else np.full(n, np.nan, self.dtype) for x in self.out]
-        return np.array(rows, dtype=self.dtype)
+        given = [
+            x.view(vector_type(self.dtype, A is not None and A.of_complex))
+            for x, A in zip(self.out, self.matrices, strict=True)
+        ]
+        kinds = {(x.size, x.dtype) for x in given if x.size > 0}  # 0: of what is no matrix
+        if len(kinds) > 1 or not given:
+            return given
+        n, dtype = next(iter(kinds), (0, np.dtype(self.dtype)))
+        return np.array([x if x.size == n else np.full(n, np.nan, dtype) for x in given], dtype)
+
+
+def _parts_of(v: Any, n: int, dtype: npt.DTypeLike, name: str) -> npt.NDArray[Any]:
+    """Return `as_vector` of v, of real and imaginary parts in turn where it is complex."""
+    return as_parts(as_vector(v, n, dtype, name))
 
 
 def _put(found: dict[str, Any], numbers: list[int], part: dict[str, Any]) -> None:

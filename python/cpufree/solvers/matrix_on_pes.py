@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cpufree import summary
 from cpufree.distributed import Team
+from cpufree.dtypes import vector_type
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import CpufreeError, InvalidInputError
@@ -46,6 +47,8 @@ class MatrixOnPes:
     """Of solves."""
     layout: Layout
     """Where it lies, and why; without a system once it has been freed."""
+    of_complex: bool
+    """Whether vectors are complex: `shape` counts their real and imaginary parts."""
     exponent = 0
     """What lies on the PEs is A divided by 2 to this; so x there is the caller's times as much."""
     setup_timings: dict[str, float]
@@ -67,6 +70,7 @@ class MatrixOnPes:
         with self.working(), says_what_compiles():
             made = set_up(A, self._context, laps)
         self.shape, self.dtype, self._pattern = made.shape, made.dtype, made.pattern
+        self.of_complex = made.of_complex
         self._rows, self._numbers = made.rows, made.numbers
         with self.working():
             self.nullspace = self._null_space()
@@ -100,12 +104,26 @@ class MatrixOnPes:
         if self._numbers is not None:
             return self._numbers.copy()
         rows = range(self.shape[0]) if self._rows is None else self._rows
-        return np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
+        rows = np.arange(rows.start, rows.stop) if isinstance(rows, range) else rows.copy()
+        return rows[::2] // 2 if self.of_complex else rows
 
     @property
     def nnz(self) -> int:
-        """Nonzeros of all PEs."""
-        return sum(self.layout.plan["nnz"])
+        """Nonzeros of the whole matrix, as the caller knows it."""
+        if self._pattern is None:
+            return sum(self.layout.plan["nnz"])
+        return self._pattern.nnz // (4 if self.of_complex else 1)
+
+    @property
+    def given_shape(self) -> tuple[int, int]:
+        """(n, n), of the whole matrix as the caller knows it."""
+        n = self.shape[0] // (2 if self.of_complex else 1)
+        return (n, n)
+
+    @property
+    def vector_dtype(self) -> np.dtype[Any]:
+        """Of vectors as the caller knows them: that of solves, or the complex one of such parts."""
+        return vector_type(self.dtype, self.of_complex)
 
     @property
     def own(self) -> bool:
@@ -114,9 +132,9 @@ class MatrixOnPes:
 
     @property
     def length(self) -> int:
-        """Numbers in a vector."""
+        """Numbers in a vector of the caller."""
         rows = self._rows
-        return len(rows) if isinstance(rows, range) else int(self.shape[0])
+        return len(rows) if isinstance(rows, range) else self.given_shape[0]
 
     def layout_for(self, rhs_gpu: int | None) -> Layout:
         """Return the layout for a b on a GPU, or on the host, unless it has been freed."""
@@ -151,7 +169,8 @@ class MatrixOnPes:
                 "update is for whole matrices: where each process gives its own rows, make a "
                 "new Solver"
             )
-        prepared = prepare_values(A, self._context.options.checked_for, self.dtype, self._pattern)
+        method = self._context.options.checked_for
+        prepared = prepare_values(A, method, self.dtype, self._pattern, self.of_complex)
         laps.lap("check")
         if self.team is not None:
             agreement.agree_on_matrix(self.team, prepared, self._context.sharing)
@@ -200,11 +219,11 @@ class MatrixOnPes:
     def summary(self) -> tuple[str, list[tuple[str, str]]]:
         """Return the title and the rows of a Solver's report."""
         layout, plan = self.layout, self.layout.plan
-        title = f"Solver: {counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}"
+        title = f"Solver: {self._size()}"
         where = f"{counted(plan['pes'], 'PE')} × {counted(plan['blocks'], 'block')}"
         where += f", {layout.device_names}" if layout.device_names else ""
         rows = [
-            ("type", str(self.dtype)),
+            ("type", str(self.vector_dtype)),
             ("engine", f"{layout.engine}, {where}"),
             ("seconds", f"set-up {self.setup_timings['setup']:.3g}"),
             ("why", summary.one_a_line("; ".join(layout.why))),
@@ -212,10 +231,14 @@ class MatrixOnPes:
         ]
         return f"{title}{', closed' if self.closed else ''}", rows
 
+    def _size(self) -> str:
+        return f"{counted(self.given_shape[0], 'row')}, {counted(self.nnz, 'nonzero')}"
+
     def _null_space(self) -> NullSpace | None:
         """Return the null space that is given, which all of a team have to give."""
         given = self._context.options.nullspace
-        space = NullSpace.of(given, self.length, self.team if self.own else None)
+        team = self.team if self.own else None
+        space = NullSpace.of(given, self.length, team, self.of_complex)
         if self.team is not None:
             vectors = 0 if space is None else space.basis.shape[1]
             self.team.agree("null space", {"vectors of the null space": vectors})
@@ -297,7 +320,7 @@ class MatrixOnPes:
 
     def _tell(self, what: str, layout: Layout) -> None:
         """Log a layout and its reasons."""
-        size = f"{counted(self.shape[0], 'row')}, {counted(self.nnz, 'nonzero')}, {self.dtype}"
+        size = f"{self._size()}, {self.vector_dtype}"
         log_choices(what, [size, *layout.why], layout.warnings)
         log_times(what, self.setup_timings)
 

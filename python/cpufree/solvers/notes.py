@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.dtypes import dtype_name
+from cpufree.dtypes import dtype_name, parts_type
 from cpufree.solvers.result import Reason, Result
 
 # The recursive residual may understate the true one by this factor before the user is warned.
@@ -40,7 +40,7 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
     """Return what the residuals of a solve tell, beyond its reason."""
     notes = []
     tolerance = max(options["rtol"] * result.bnorm, options["atol"])
-    single = dtype_name(result.x) == "float32"
+    single = dtype_name(result.x) in ("float32", "complex64")
     if result.converged and result.true_residual > tolerance:
         notes.append(
             f"the true residual {result.true_residual:.3e} is above the tolerance {tolerance:.3e}"
@@ -82,6 +82,7 @@ def numerical_notes(result: Result, options: Mapping[str, Any]) -> list[str]:
 
 def rounding_note(b: Any, dtype: npt.DTypeLike) -> list[str]:
     """Return a note if b holds more digits than the solve's float32."""
-    if np.dtype(dtype) != np.float32 or dtype_name(b) != "float64":
+    kind = np.dtype(dtype)
+    if parts_type(kind) != np.float32 or dtype_name(b) not in ("float64", "complex128"):
         return []
-    return ["b was rounded from float64 to float32, the type of the matrix"]
+    return [f"b was rounded from {dtype_name(b)} to {kind}, the type of the matrix"]

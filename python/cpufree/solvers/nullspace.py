@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.distributed import Team
+from cpufree.dtypes import is_complex
 from cpufree.errors import FileFormatError, MatrixError, VectorError
 from cpufree.extension import load_core
 from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.problem import CsrMatrix
+from cpufree.multigrid.near_nullspace import complex_span
 from cpufree.solvers import on_gpu
 
 NullSpaceLike: TypeAlias = str | os.PathLike[str] | npt.ArrayLike | None
@@ -45,15 +47,25 @@ class NullSpace:
     """Whose processes have a part of each vector; None: this one has all of it."""
 
     @classmethod
-    def of(cls, given: NullSpaceLike, rows: int, team: Team | None = None) -> NullSpace | None:
+    def of(
+        cls,
+        given: NullSpaceLike,
+        rows: int,
+        team: Team | None = None,
+        of_complex: bool = False,
+    ) -> NullSpace | None:
         """Return the null space that a user gives; VectorError where it is none.
 
         Args:
             rows: of a vector. team: where vectors are those of this process's rows.
+            of_complex: vectors are complex; those of the basis have real and imaginary parts.
         """
         if given is None:
             return None
-        vectors = _vectors(given, rows)
+        if of_complex:
+            vectors = complex_span(_vectors(given, rows, np.complex128))
+        else:
+            vectors = _vectors(given, rows)
         return cls(_orthonormal(vectors, team), team)
 
     def require_of(self, A: CsrMatrix) -> None:
@@ -61,7 +73,8 @@ class NullSpace:
         matrix = A.to_scipy().astype(np.float64)
         image = np.abs(matrix @ self.basis).max(axis=0, initial=0.0)
         size = (abs(matrix) @ np.abs(self.basis)).max(axis=0, initial=0.0)
-        for k, (found, most) in enumerate(zip(image, size, strict=True)):
+        for row, (found, most) in enumerate(zip(image, size, strict=True)):
+            k = row // 2 if A.of_complex else row
             if found > _NOT_NULL[A.dtype.name] * most:
                 raise MatrixError(
                     f"nullspace: A maps vector {k}, made orthonormal to those before it, to values "
@@ -132,13 +145,19 @@ def note_of(outside: float, dtype: npt.DTypeLike) -> list[str]:
 
 def singular_note(A: CsrMatrix) -> list[str]:
     """Return a note where A maps constants, or translations, to 0."""
+    if A.of_complex:
+        return _constants_note(A, 2)
     if any(A.shape[0] % d == 0 and _maps_to_zero(A, d) for d in (3, 2)):
         return [
             "A maps translations to 0: A is singular, as the stiffness of an elastic body without "
             "supports is; pass its rigid body modes as nullspace, of shape (n, 3) in two "
             "dimensions and (n, 6) in three, or fix the body"
         ]
-    if _maps_to_zero(A, 1):
+    return _constants_note(A, 1)
+
+
+def _constants_note(A: CsrMatrix, parts: int) -> list[str]:
+    if _maps_to_zero(A, parts):
         return [
             "every row of A sums to 0, so that A maps constants to 0: A is singular, as a graph "
             "Laplacian is, or an operator with Neumann conditions on all sides; pass "
@@ -155,16 +174,18 @@ def _maps_to_zero(A: CsrMatrix, unknowns: int) -> bool:
     return bool(load_core().maps_to_zero(A.indptr, A.indices, A.data, unknowns, tolerance))
 
 
-def _vectors(given: Any, rows: int) -> npt.NDArray[np.float64]:
+def _vectors(given: Any, rows: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
     """Return what is given as an array of shape (rows, k); VectorError."""
     if isinstance(given, str) and given == CONSTANT:
-        return np.ones((rows, 1))
+        return np.ones((rows, 1), dtype)
     if is_path(given):
         given = _load(given, rows)
     if cuda_device(given) is not None:
         raise VectorError("nullspace lies on a GPU: pass a copy on the host")
+    if is_complex(given) and np.dtype(dtype).kind != "c":
+        raise VectorError("nullspace is complex, and the system is real: pass real vectors")
     try:
-        vectors = np.asarray(given, np.float64)
+        vectors = np.asarray(given, dtype)
     except (TypeError, ValueError):
         raise VectorError(
             f"nullspace is {given!r:.60}: give 'constant', or vectors as an array of shape (n, k)"

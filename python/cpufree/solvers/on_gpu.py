@@ -44,7 +44,7 @@ def prepare(b: Any, x0: Any, n: int, dtype: npt.DTypeLike) -> tuple[Any, Any, An
     Args:
         b: n numbers on a GPU. x0: likewise, or None.
         n: rows of the matrix.
-        dtype: float64 or float32, the type of the solve.
+        dtype: that of the vectors, which may be complex.
 
     Raises:
         VectorError: not of CuPy or PyTorch, or wrong shape, type, layout, or device.
@@ -92,6 +92,20 @@ def without(v: Any, basis: npt.NDArray[np.float64]) -> Any:
             left = left - own @ (own.T @ left)
     finish_pending_work(left)
     return left
+
+
+def as_parts(v: Any) -> Any:
+    """Return a complex vector as that of its real and imaginary parts in turn; it shares memory."""
+    if library(v, "b") == "torch":
+        return sys.modules["torch"].view_as_real(v.resolve_conj()).reshape(-1)
+    return v.view(dtype_name(v.real))
+
+
+def as_complex(v: Any) -> Any:
+    """Return real and imaginary parts in turn as the complex vector that they are."""
+    if library(v, "b") == "torch":
+        return sys.modules["torch"].view_as_complex(v.reshape(-1, 2))
+    return v.view({"float32": "complex64", "float64": "complex128"}[dtype_name(v)])
 
 
 def norm(v: Any) -> float:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpufree.dtypes import dtype_name
-from cpufree.engines.choices import floating
+from cpufree.dtypes import dtype_name, parts_type
+from cpufree.engines.choices import floating_or_complex
 from cpufree.engines.digests import Pattern
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, MatrixError
 from cpufree.extension import load_core
 from cpufree.matrix.io.vectors import is_path
 from cpufree.matrix.load import as_csr, canonical_csr
@@ -33,7 +33,8 @@ class Prepared:
     def copy(self) -> Prepared:
         """Return the same with arrays of its own."""
         A = self.matrix
-        own = CsrMatrix.well_formed(A.indptr.copy(), A.indices.copy(), A.data.copy())
+        arrays = A.indptr.copy(), A.indices.copy(), A.data.copy()
+        own = CsrMatrix.well_formed(*arrays, A.of_complex)
         return replace(self, matrix=own)
 
     def scaled(self) -> Prepared:
@@ -46,7 +47,7 @@ class Prepared:
         exponent = load_core().range_exponent(A.data)
         if exponent == 0:
             return self
-        matrix = CsrMatrix.well_formed(A.indptr, A.indices, np.ldexp(A.data, -exponent))
+        matrix = A.with_values(np.ldexp(A.data, -exponent))
         return replace(self, matrix=matrix, exponent=exponent)
 
 
@@ -65,7 +66,13 @@ def prepare(A: CsrMatrix, method: str | None, dtype: npt.DTypeLike | None) -> Pr
     return Prepared(with_dtype(A, dtype), Pattern.of(A), warnings).scaled()
 
 
-def prepare_values(A: Any, method: str | None, dtype: npt.DTypeLike, like: Pattern) -> Prepared:
+def prepare_values(
+    A: Any,
+    method: str | None,
+    dtype: npt.DTypeLike,
+    like: Pattern,
+    of_complex: bool = False,
+) -> Prepared:
     """Return new values, ready to be laid out as those of another matrix.
 
     Args:
@@ -73,11 +80,18 @@ def prepare_values(A: Any, method: str | None, dtype: npt.DTypeLike, like: Patte
         method: for which its entries are checked, too; None: they are not.
         dtype: of the solve.
         like: the pattern of the other matrix, which A must have.
+        of_complex: the other matrix is complex.
 
     Raises:
         InvalidInputError: A cannot be solved, not in dtype, or its pattern is another one.
     """
     matrix = canonical_csr(A)
+    if matrix.of_complex and not of_complex:
+        raise MatrixError(
+            "A is complex, but this Solver's matrix is real: pass the real part, or make the "
+            "Solver with dtype=complex"
+        )
+    matrix = matrix.as_complex() if of_complex else matrix
     if Pattern.of(matrix).as_far_as(like) != like:  # zeros may be too many, or missing
         matrix = as_csr(matrix)
         like.require(Pattern.of(matrix).as_far_as(like))
@@ -89,25 +103,26 @@ def prepare_values(A: Any, method: str | None, dtype: npt.DTypeLike, like: Patte
 
 def check_matrix(A: CsrMatrix, method: str) -> list[str]:
     """Raise MatrixError where a method cannot have A; return warnings."""
-    return symmetry_warnings(check_input(A, method))
+    return symmetry_warnings(check_input(A, method), A.of_complex)
 
 
-def symmetry_warnings(asymmetry: float) -> list[str]:
+def symmetry_warnings(asymmetry: float, of_complex: bool = False) -> list[str]:
     """Return a warning of a matrix that is this far from symmetric, none where it is symmetric."""
     if asymmetry == 0.0:
         return []
+    kind = "Hermitian" if of_complex else "symmetric"
     return [
-        f"A is symmetric only to within {asymmetry:.1e} of its diagonal, which is rounding: it is "
-        "treated as symmetric"
+        f"A is {kind} only to within {asymmetry:.1e} of its diagonal, which is rounding: it is "
+        f"treated as {kind}"
     ]
 
 
 def with_dtype(A: CsrMatrix, dtype: npt.DTypeLike | None) -> CsrMatrix:
-    """Return A with values of dtype, float32 or float64; None: as they are."""
-    kind = A.dtype if dtype is None else floating(dtype)
+    """Return A with values of dtype, or of its parts where it is complex; None: as they are."""
+    kind = A.dtype if dtype is None else parts_type(floating_or_complex(dtype))
     if kind == A.dtype:
         return A
-    matrix = CsrMatrix.well_formed(A.indptr, A.indices, converted(A.data, kind))
+    matrix = A.with_values(converted(A.data, kind))
     if ((matrix.to_scipy().diagonal() == 0) & (A.to_scipy().diagonal() != 0)).any():
         raise InvalidInputError(f"diagonal entries of A are too small for {kind}: use float64")
     return matrix
@@ -128,11 +143,11 @@ def converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any
 
 
 def solve_dtype(A: Any, b: Any) -> type[np.float32] | type[np.float64]:
-    """Return the common type of A and b: float32 only where both are no wider.
+    """Return the common type of A and b, or of their parts: float32 only where both are no wider.
 
     That of A where b names a file: text has no type, and is read as float64.
     """
     if is_path(b):
         return np.float32 if A.dtype == np.float32 else np.float64
-    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16")
+    narrow = A.dtype == np.float32 and dtype_name(b) in ("float32", "float16", "complex64")
     return np.float32 if narrow else np.float64

@@ -16,6 +16,7 @@ from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
+from cpufree.dtypes import dtype_name, is_complex, vector_type
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeWarning, InvalidInputError, VectorError
@@ -154,7 +155,7 @@ def cg(
     require_one(b)
     host = host_reason(A, M, callback)
     if not host and M is not None:
-        A = as_csr(A)
+        A = as_csr(A).as_complex() if is_complex(b) else as_csr(A)
         pc = recognise(M, A)
         host = "" if pc else "this M is not Jacobi's and is applied on the host"
     if isinstance(x0, str):
@@ -214,9 +215,9 @@ def host_reason(A: Any, M: Any, callback: object) -> str:
 
 def recognise(M: Any, A: CsrMatrix) -> str | None:
     """Return the preconditioner that a matrix M is: "jacobi", "none", or None for another one."""
-    if M.shape != A.shape:
-        raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
-    if M.dtype.kind not in "fiub":
+    if M.shape != A.given_shape:
+        raise InvalidInputError(f"M has shape {M.shape}, A has {A.given_shape}: they must be equal")
+    if M.dtype.kind not in ("fiubc" if A.of_complex else "fiub"):
         raise InvalidInputError(
             f"M has dtype {M.dtype}; it must hold real numbers, such as float64"
         )
@@ -224,10 +225,11 @@ def recognise(M: Any, A: CsrMatrix) -> str | None:
     coo.sum_duplicates()
     if np.any((coo.row != coo.col) & (coo.data != 0)):
         return None
-    scale = np.asarray(coo.diagonal(), dtype=np.float64)
+    scale = coo.diagonal().astype(A.given_dtype)
     if np.all(scale == 1.0):
         return "none"
-    product = scale * np.abs(A.to_scipy().diagonal())
+    # The diagonal's size: systems of other methods have entries below 0, which Jacobi takes so.
+    product = scale * np.abs(A.given().diagonal())
     return "jacobi" if np.allclose(product, 1.0, rtol=0.0, atol=JACOBI_TOLERANCE) else None
 
 
@@ -241,9 +243,8 @@ def guess_from_name(name: str, b: Any, M: Any) -> Any:
         return b
     if cuda_device(b) is not None:
         raise InvalidInputError("x0 is 'Mb', and b lies on a GPU: pass the array M @ b as x0")
-    if getattr(getattr(b, "dtype", None), "kind", "") == "c":  # an operator may be complex
-        return M @ np.reshape(b, -1)
-    return M @ given_vector(b, M.shape[-1], np.float64, "b")
+    kind = np.complex128 if is_complex(b) else np.float64
+    return M @ given_vector(b, M.shape[-1], kind, "b")
 
 
 def reject_extras(why: str, progress: ProgressLike, extras: dict[str, Any]) -> None:
@@ -286,11 +287,12 @@ def host_cg(
     if matrix is None:
         check_operator(A, pc)
     else:
+        matrix = matrix.as_complex() if is_complex(b) else matrix
         if check:
             check_spd_input(matrix)
         if M is None:
             M = jacobi(matrix, pc)
-        A = matrix.to_scipy()
+        A = matrix.given()
     if M is not None and tuple(M.shape) != tuple(A.shape):
         raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
     right, guess = host_vectors(A, b, x0)
@@ -328,12 +330,11 @@ def check_operator(A: LinearOperator, pc: str | Levels | None) -> None:
 
 
 def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
-    """Return b and x0 as SciPy takes them; those of complex operators are left to it."""
-    kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (A, b)]
-    if isinstance(A, LinearOperator) and "c" in kinds:
-        return b, x0
-    single = A.dtype == np.float32 and getattr(b, "dtype", None) == np.float32
-    dtype, n = np.float32 if single else np.float64, A.shape[0]
+    """Return b and x0 as SciPy takes them, complex where A or b is."""
+    singles = ("float32", "complex64")
+    single = dtype_name(A) in singles and dtype_name(b) in singles
+    dtype = vector_type(np.float32 if single else np.float64, is_complex(A) or is_complex(b))
+    n = A.shape[0]
     guess = None if x0 is None else given_vector(x0, n, dtype, "x0")
     return given_vector(b, n, dtype, "b"), guess
 
@@ -344,8 +345,10 @@ def jacobi(A: CsrMatrix, pc: str | Levels | None) -> LinearOperator | None:
         return None
     if pc not in (None, "jacobi"):
         raise InvalidInputError(f"pc={pc!r} cannot be had with a callback: use 'jacobi' or 'none'")
-    inverse = 1.0 / A.to_scipy().diagonal()
-    return LinearOperator(A.shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.dtype)
+    inverse = 1.0 / A.given().diagonal()
+    return LinearOperator(
+        A.given_shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.given_dtype
+    )
 
 
 def warn(text: str, stacklevel: int) -> None:

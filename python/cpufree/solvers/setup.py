@@ -17,6 +17,7 @@ from cpufree.engines.method_choice import OTHERS
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.errors import UnsupportedError
 from cpufree.extension import load_core
 from cpufree.laps import Laps
 from cpufree.log import logger
@@ -42,16 +43,23 @@ from cpufree.solvers.work import SystemWork
 def set_up(A: Any, context: SetupContext, laps: Laps) -> MatrixSetup:
     """Set a matrix up, as Solver takes it; laps of the set-up are added."""
     if isinstance(A, (RowSlab, RowSource)):
+        if context.of_complex:
+            raise UnsupportedError(
+                "rows of a part of a complex matrix cannot be given: pass the whole matrix in "
+                "each process"
+            )
         return own_rows.lay_out(A, context, _dtype(A, context), laps)
     if isinstance(A, (str, os.PathLike)):
         start_gpus(context.asked, context.env, A)
-    given = gpu_csr(A) if context.team is None else None
+    given = gpu_csr(A) if context.team is None and not context.of_complex else None
     if given is not None:
         made = gpu_layout.lay_out_on_gpu(given, context, _dtype(given, context), laps)
         if isinstance(made, MatrixSetup):
             return made
         logger.debug("the matrix is copied to the host: %s", made)
     matrix = canonical_csr(A)
+    if context.of_complex:
+        matrix = matrix.as_complex()
     kind = _dtype(matrix, context)
     if gpu_layout.gpus_may_check(matrix, context):
         return _set_up_unchecked(matrix, kind, context, laps)
@@ -121,7 +129,7 @@ def _checked_by_gpus(
     assert entries is not None, "GPUs tell what they have found, or why they have not looked"
     if not entries.solvable(A.dtype.name):
         return None
-    prepared = replace(unchecked, warnings=symmetry_warnings(entries.asymmetry))
+    prepared = replace(unchecked, warnings=symmetry_warnings(entries.asymmetry, A.of_complex))
     layout = replace(layout, warnings=[*prepared.warnings, *layout.warnings])
     return MatrixSetup.of(prepared, layout)
 

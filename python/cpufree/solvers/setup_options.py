@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device
 from cpufree.distributed import Team
+from cpufree.dtypes import is_complex
 from cpufree.engines import in_processes
 from cpufree.engines.asked import Asked
+from cpufree.engines.choices import floating_or_complex
 from cpufree.engines.place import named_engine
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
@@ -83,6 +85,13 @@ class SetupContext:
             if team is None:  # which has a PE in each process
                 asked = asked.for_partition(given, env)
         return cls(options, asked, (given, options.reorder), env, named, team)
+
+    @property
+    def of_complex(self) -> bool:
+        """Whether the caller wants complex numbers, by the right-hand side or the type."""
+        dtype = self.options.dtype
+        asked = dtype is not None and floating_or_complex(dtype).kind == "c"
+        return asked or is_complex(self.options.call.right)
 
     @property
     def rhs_gpu(self) -> int | None:

@@ -67,7 +67,7 @@ class Solver:
     shape : tuple of int
         (n, n), of the whole matrix.
     dtype : numpy.dtype
-        Type of the solves, float32 or float64.
+        Type of the solves: float32, float64, complex64 or complex128.
     engine : str
         Where solves run.
     gpus : tuple of int
@@ -142,12 +142,12 @@ class Solver:
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n), of the whole matrix."""
-        return self._matrix.shape
+        return self._matrix.given_shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the solves, float32 or float64."""
-        return self._matrix.dtype
+        """Type of the solves: float32, float64, complex64 or complex128."""
+        return self._matrix.vector_dtype
 
     @property
     def engine(self) -> str:
@@ -256,7 +256,7 @@ class Solver:
         ...     solver.within_range(np.array([3.0, 1.0])), solver.solve(np.array([3.0, 1.0])).x
         (array([ 1., -1.]), array([ 0.5, -0.5]))
         """
-        return vectors.prepare_vectors(self._matrix, b, None)[0]
+        return vectors.as_given(self._matrix, vectors.prepare_vectors(self._matrix, b, None)[0])
 
     @property
     def method(self) -> str:

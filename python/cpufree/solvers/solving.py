@@ -29,7 +29,7 @@ from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.result import Reason, Result
-from cpufree.solvers.vectors import Vectors, prepare_vectors, solution
+from cpufree.solvers.vectors import Vectors, as_parts, prepare_vectors, solution
 from cpufree.text import counted
 from cpufree.trace import asked
 from cpufree.trace.asked import TraceGiven
@@ -150,9 +150,10 @@ def with_notes(
 
     `solved`: the right-hand side that the kernel had.
     """
-    notes = [*layout.warnings, *rounding_note(b, matrix.dtype)]
+    notes = [*layout.warnings, *rounding_note(b, matrix.vector_dtype)]
     if matrix.nullspace is not None:
-        result = dataclasses.replace(result, outside=matrix.nullspace.outside(b, solved))
+        own = as_parts(np.asarray(b, matrix.vector_dtype) if cuda_device(b) is None else b)
+        result = dataclasses.replace(result, outside=matrix.nullspace.outside(own, solved))
         notes += note_of(result.outside, matrix.dtype)
     notes += numerical_notes(result, options)
     tell(result, why, notes[len(layout.warnings) :])
@@ -171,7 +172,7 @@ def solve_columns(matrix: MatrixOnPes, lock: ExclusiveLock, b: Any, x0: Any, cal
     # copied a group at a time.
     numbers = range(call.columns)
     ready = [prepared(number) for number in numbers] if cuda_device(b) is None else None
-    solutions = columns.Solutions(b, matrix.dtype)
+    solutions = columns.Solutions(b, matrix.vector_dtype)
     kernels: list[list[Result]] = []
     with lock:
         way = way_of(matrix, matrix.layout_for(cuda_device(b)), call)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from cpufree.device_arrays import cuda_device
-from cpufree.dtypes import dtype_name
+from cpufree.dtypes import dtype_name, is_complex
 from cpufree.errors import InvalidInputError
+from cpufree.matrix import vector
 from cpufree.matrix.io.vectors import is_path, load_vector
 from cpufree.matrix.vector import as_vector
 from cpufree.solvers import on_gpu
@@ -29,7 +30,7 @@ def from_file(matrix: MatrixOnPes, v: Any) -> Any:
 
     Files hold all rows: where a process has its own rows alone, a name stays, and is refused.
     """
-    return load_vector(v, matrix.shape[0]) if is_path(v) and not matrix.own else v
+    return load_vector(v, matrix.given_shape[0]) if is_path(v) and not matrix.own else v
 
 
 def prepare_vectors(
@@ -43,16 +44,35 @@ def prepare_vectors(
             not converged.
     """
     n = matrix.length
+    dtype = matrix.vector_dtype
     if cuda_device(b) is not None:
-        right, guess, out = on_gpu.prepare(b, x0, n, matrix.dtype)
+        right, guess, out = on_gpu.prepare(b, x0, n, dtype)
     else:
-        right = as_vector(b, n, matrix.dtype, f"b{name}", finite=finite)
-        guess = None if x0 is None else as_vector(x0, n, matrix.dtype, f"x0{name}")
+        right = as_vector(b, n, dtype, f"b{name}", finite=finite)
+        guess = None if x0 is None else as_vector(x0, n, dtype, f"x0{name}")
         out = None
+    right, guess, out = (as_parts(v) for v in (right, guess, out))
     if (space := matrix.nullspace) is not None:
         right = space.projected(right)
         guess = None if guess is None else space.projected(guess)
     return right, scaled(guess, matrix.exponent), out
+
+
+def as_parts(v: Any) -> Any:
+    """Return a complex vector as that of its real and imaginary parts in turn, which it is.
+
+    It shares memory. What is real, or None, stays.
+    """
+    if not is_complex(v):
+        return v
+    return vector.as_parts(v) if cuda_device(v) is None else on_gpu.as_parts(v)
+
+
+def as_given(matrix: MatrixOnPes, v: Any) -> Any:
+    """Return a vector of the core as the caller knows it: complex, where the matrix is."""
+    if not matrix.of_complex:
+        return v
+    return v.view(matrix.vector_dtype) if cuda_device(v) is None else on_gpu.as_complex(v)
 
 
 def scaled(x: Any, exponent: int) -> Any:
@@ -80,11 +100,11 @@ def solution(matrix: MatrixOnPes, b: Any, vectors: Vectors, outcome: Any) -> Any
         if there > 0.0 and not least <= most < math.inf:
             outcome["reason"] = Reason.DIVERGED_NANORINF.value
     if out is None:
-        return x.reshape(np.shape(b))
+        return as_given(matrix, x).reshape(np.shape(b))
     if x is not found:
         out[...] = x
         on_gpu.finish_pending_work(out)
-    return out
+    return as_given(matrix, out)
 
 
 def require_whole(matrix: MatrixOnPes, gather: bool) -> None:

@@ -1,4 +1,5 @@
 // Matrix formats give the product of the plain rows, bit for bit.
+#include "complex_forms.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/csr_rows.hpp"
@@ -101,6 +102,54 @@ TEST(indices_take_16_bits_where_those_of_a_slice_are_near_one_another) {
   append_slices(far, {0, 16}, wide, Indices::narrow);
   CHECK_EQ(wide.pattern->origin[0], -1);
   CHECK(wide.pattern->origin[1] >= 0);
+}
+
+TEST(entries_of_complex_matrices_that_are_stored_once_multiply_like_four) {
+  for (const auto& pattern : {grid2d(9, 7), grid2d(4, 1), irregular(101, 5)}) {
+    const auto forms = with_phases(pattern);
+    const std::int32_t n = forms.real.n();
+    const auto x = wave(n);
+    const auto expected = reference::multiply(forms.real.view(), x);
+    const auto local = local_of(forms.pairs);
+    cpu_threads::Shared shared;
+    cpu_threads::Port port(shared, 0, 0);
+    for (const RowRange rows : {RowRange{0, n}, RowRange{2, n / 4 * 2}}) {
+      SlicedRows<double, 8> built;
+      built.pattern->pairs = true;
+      append_slices(local, rows, built);
+      const auto format = built.view<Sliced<double, 8>>();
+      int seen = 0;
+      const auto near = [&](std::int32_t i, double value) {
+        CHECK_NEAR(value, expected[at(i)], 1e-12);
+        ++seen;
+      };
+      const Operand<double> operand{x.data()};
+      format.multiply(port, {rows.begin, rows.end, 0}, operand,
+                      [&](std::int32_t i, int, double value) { near(i, value); });
+      format.multiply(
+          port, {rows.begin, rows.end, 0}, ColdOperand{operand},
+          [&](std::int32_t i, int, const AccurateSum<double>& sum) { near(i, sum.plain()); });
+      CHECK_EQ(seen, 2 * rows.size());
+    }
+  }
+}
+
+TEST(rows_of_complex_matrices_have_the_sizes_of_their_real_form) {
+  const auto forms = with_phases(irregular(40, 5));
+  const std::int32_t n = forms.real.n();
+  SlicedRows<double, 8> built;
+  built.pattern->pairs = true;
+  append_slices(local_of(forms.pairs), {0, n}, built);
+  for (std::int32_t row = 0; row < n; row += 8) {
+    const auto sizes = row_sizes(built, at(row / 8), row);
+    for (std::int32_t i = row; i < std::min(n, row + 8); ++i) {
+      RowSize size;
+      for (std::int64_t k = forms.real.row_ptr[at(i)]; k < forms.real.row_ptr[at(i) + 1]; ++k)
+        size.add(forms.real.val[at(k)], forms.real.col[at(k)] == i);
+      CHECK_NEAR(sizes[at(i - row)].sum, size.sum, 1e-12);
+      CHECK_EQ(sizes[at(i - row)].diagonal, size.diagonal);
+    }
+  }
 }
 
 TEST(slices_of_an_empty_range_are_none) {

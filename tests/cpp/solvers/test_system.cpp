@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "complex_forms.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/plugins/gpu/engine_table.hpp"
 #include "cpufree/solvers/host/scaling.hpp"
@@ -43,6 +44,33 @@ TEST(halos_as_packets_give_bitwise_what_stores_give) {
       CHECK(packets.x == stores.x);
       CHECK_EQ(packets.outcome.iterations, stores.outcome.iterations);
     }
+}
+
+TEST(complex_entries_stored_once_solve_like_four) {
+  const auto forms = with_phases(irregular(150, 6));
+  std::vector<std::int32_t> part;
+  for (const std::int32_t pe : random_partition(150, 3, 2)) part.insert(part.end(), 2, pe);
+  const auto b = wave(300);
+  for (const Method method : kMethods)
+    for (const Preconditioner pc : kPreconditioners)
+      for (const int halo : {0, 1}) {
+        SystemSpec spec = system_spec(3, 3);
+        spec.halo = halo;
+        const auto solve = solve_spec(method, pc);
+        const auto plain = make_system<double>(forms.real.view(), part, {}, spec);
+        const auto four = plain->solve(b, {}, solve, {});
+        spec.pairs = true;
+        const auto system = make_system<double>(forms.pairs.view(), part, {}, spec);
+        const auto once = system->solve(b, {}, solve, {});
+        CHECK_EQ(once.outcome.reason, Reason::converged_rtol);
+        CHECK(std::abs(once.outcome.iterations - four.outcome.iterations) <= 1);
+        for (std::size_t i = 0; i < b.size(); ++i) CHECK_NEAR(once.x[i], four.x[i], 1e-6);
+        CHECK(!system->refuses_columns().empty());
+      }
+  SystemSpec spec = system_spec(1, 1);
+  spec.pairs = true;
+  spec.factors.kind = Preconditioner::fsai;
+  CHECK_THROWS(InvalidInput, make_system<double>(forms.pairs.view(), {}, {}, spec));
 }
 
 TEST(halos_as_packets_carry_single_precision_exactly) {

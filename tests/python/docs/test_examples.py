@@ -131,6 +131,15 @@ def test_many_systems(tmp_path: Path) -> None:
     assert number(said, "largest error:") < 1e-6 and said.endswith("DiagonalError\n")
 
 
+def test_complex_lattice(tmp_path: Path) -> None:
+    said = example("18_complex_lattice.py", tmp_path)
+    assert "x is complex128" in said
+    assert "imaginary part below 1e-9: True" in said
+    assert "same iterations in another gauge: True" in said
+    assert "multigrid needs fewer iterations: True" in said
+    assert "the diagonal entry of row 0 is 4+0.1" in said
+
+
 def test_gradients(tmp_path: Path) -> None:
     said = example("13_gradients.py", tmp_path)
     if said.startswith("skipped: "):

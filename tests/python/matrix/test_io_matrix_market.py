@@ -151,11 +151,22 @@ def test_large_compressed_file_is_read_block_by_block(
 # What cannot be solved
 
 
-def test_rejects_complex_matrix(load: Load) -> None:
-    text = "%%MatrixMarket matrix coordinate complex hermitian\n1 1 1\n1 1 1 0\n"
-    found = message(load, text, MatrixError)
-    assert found.startswith("complex, but only real systems are solved")
-    assert "equivalent real system of twice the size" in found
+def test_complex_entries_are_read(load: Load) -> None:
+    lines = "2 2 3\n1 1 2.5 0\n2 1 +1.D0 -3e0\n2 2 4 0\n"
+    half = load(f"%%MatrixMarket matrix coordinate complex hermitian\n{lines}").toarray()
+    assert half.tolist() == [[2.5, 1 + 3j], [1 - 3j, 4]]
+    same = load(f"%%MatrixMarket matrix coordinate complex symmetric\n{lines}").toarray()
+    assert same.tolist() == [[2.5, 1 - 3j], [1 - 3j, 4]]
+    numbers = "2 2\n2.5 0 1 -3\n4\n0\n"
+    full = load(f"%%MatrixMarket matrix array complex hermitian\n{numbers}").toarray()
+    assert full.tolist() == half.tolist()
+
+
+@pytest.mark.parametrize("line", ["1 1 1", "1 1 1 0 0", "1.5 1 1 0", "1 1.0 1 0", "1 1 1 0 2 1"])
+def test_lines_that_are_no_complex_entries_are_named(load: Load, line: str) -> None:
+    text = f"%%MatrixMarket matrix coordinate complex general\n1 1 1\n{line}\n"
+    found = message(load, text, FileFormatError)
+    assert "line 3: row, column, real and imaginary part expected" in found
 
 
 def test_rejects_skew_symmetric_matrix(load: Load) -> None:

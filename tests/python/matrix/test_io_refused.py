@@ -243,12 +243,6 @@ def test_npz_that_claims_a_huge_shape_is_refused(tmp_path: Path) -> None:
         load_matrix(tmp_path / "a.npz")
 
 
-def test_complex_npy_is_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.eye(2, dtype=complex))
-    with pytest.raises(MatrixError, match=r"a\.npy: the matrix is complex"):
-        load_matrix(tmp_path / "a.npy")
-
-
 # Writing
 
 

@@ -212,10 +212,24 @@ def test_values_are_converted(given: str, solved: str, dense: bool) -> None:
 
 
 @pytest.mark.parametrize("dense", [True, False])
-def test_rejects_complex_matrix_with_reason(dense: bool) -> None:
-    A = np.eye(2, dtype=complex)
-    with pytest.raises(MatrixError, match=r"complex \(complex128\).*pass A\.real.*twice the size"):
-        as_csr(A if dense else sp.csr_array(A))
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_complex_matrix_is_the_real_one_of_its_parts(dense: bool, kind: type) -> None:
+    A = np.array([[3, 1 - 2j, 0], [1 + 2j, 4, 0], [0, 0, 5]], dtype=kind)
+    C = as_csr(A if dense else sp.csr_array(A))
+    parts = np.zeros((3, 2, 3, 2))
+    parts[:, 0, :, 0] = parts[:, 1, :, 1] = A.real
+    parts[:, 1, :, 0], parts[:, 0, :, 1] = A.imag, -A.imag
+    assert C.of_complex
+    assert (C.given_shape, C.given_nnz, C.given_dtype) == ((3, 3), 5, np.dtype(kind))
+    assert np.array_equal(C.to_scipy().toarray(), parts.reshape(6, 6))
+    assert np.array_equal(C.given().toarray(), A)
+
+
+def test_missing_mirror_images_of_complex_entries_are_zeros() -> None:
+    A = sp.csr_array(np.array([[3, 1j, 0], [0, 4, 0], [0, 0, 5]]))
+    C = as_csr(A)
+    assert C.given_nnz == 5
+    assert np.array_equal(C.given().toarray(), A.toarray())
 
 
 @pytest.mark.parametrize("dtype", ["object", "U4", "M8[s]", "f8,f8", "S3"])

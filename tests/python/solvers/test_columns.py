@@ -89,7 +89,7 @@ def test_lists_of_rows_are_taken() -> None:
         (RIGHTS, np.ones((N, 2)), rf"x0 has shape \({N}, 2\), but b has \({N}, 3\)"),
         (np.where(np.arange(3) == 2, np.nan, RIGHTS), None, r"b\[:, 2\]\[0\] = nan"),
         (sp.csr_array(RIGHTS), None, "b is sparse"),
-        (RIGHTS * 1j, None, r"b\[:, 0\] is complex"),
+        (RIGHTS, RIGHTS * 1j, r"x0\[:, 0\] is complex"),
     ],
 )
 def test_shapes_and_values_that_do_not_fit_are_refused(b: Any, x0: Any, message: str) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy
 import scipy.sparse as sp
 from reference_cg import SYSTEMS, chain, first_unit_vector, jumps, rhs
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -336,17 +334,21 @@ def test_infinite_tolerance_ends_at_the_first_guess(
     assert info == their_info == 0
 
 
-def test_hermitian_system_is_solved_as_the_refusal_says() -> None:
-    rng = np.random.default_rng(5)
-    half = rng.standard_normal((20, 20)) + 1j * rng.standard_normal((20, 20))
-    dense = half @ half.conj().T + 20 * np.eye(20)
-    A, b = sp.csr_array((dense + dense.conj().T) / 2), half[0]
-    with pytest.raises(cpufree.MatrixError) as refusal:
-        cg(A, b)
-    told = str(refusal.value)
-    names = {"scipy": scipy, "numpy": np, "A": A, "b": b}
-    system = re.findall(r"scipy\.sparse\.block_array\(\[\[.*?\]\]\)", told)[0]
-    right = re.findall(r"numpy\.concatenate\(\(b.*?\)\)", told)[0]
-    y, info = cg(eval(system, names), eval(right, names), rtol=1e-12)
-    assert info == 0
-    assert np.allclose(A @ (y[:20] + 1j * y[20:]), b)
+def cases_of_scipy() -> list[tuple[str, str]]:
+    """Return the tests of its iterative solvers that SciPy brings along, and their systems."""
+    tests = ("test_maxiter", "test_convergence", "test_precond_dummy", "test_x0_equals_Mb")
+    return [(test, name) for test in tests for name in SYSTEMS_OF_SCIPY]
+
+
+SYSTEMS_OF_SCIPY = (
+    *("poisson1d", "poisson1d-F", "poisson2d", "poisson2d-F", "rand-sym-pd", "rand-sym-pd-F"),
+    *("rand-cmplx-sym-pd", "rand-cmplx-sym-pd-F"),
+)
+
+
+@pytest.mark.filterwarnings("ignore::cpufree.CpufreeWarning")
+@pytest.mark.parametrize(("test", "name"), cases_of_scipy())
+def test_the_tests_of_scipy_pass(test: str, name: str) -> None:
+    theirs = pytest.importorskip("scipy.sparse.linalg._isolve.tests.test_iterative")
+    system = next(case for case in theirs.IterativeParams().cases if case.name == name)
+    getattr(theirs, test)(theirs.SingleTest(system.A, system.b, cg, name))

@@ -42,12 +42,17 @@ class Header:
     @property
     def numbers(self) -> int:
         """How many numbers the body holds."""
-        return self.entries * (self.numbers_per_line or 1)
+        return self.entries * (self.numbers_per_line or self.reals)
+
+    @property
+    def reals(self) -> int:
+        """Real numbers that a value is."""
+        return 2 if self.field == "complex" else 1
 
     @property
     def numbers_per_line(self) -> int:
         """Numbers that each line holds; 0 for arrays, whose lines may hold any number."""
-        return 0 if self.format == "array" else 2 if self.field == "pattern" else 3
+        return 0 if self.format == "array" else 2 if self.field == "pattern" else 2 + self.reals
 
     def amount(self, numbers: int) -> str:
         """Return how much N numbers are, in words: 4 entries, or 12 numbers of an array."""
@@ -59,15 +64,18 @@ class Header:
     @property
     def is_whole(self) -> bool:
         """Whether all numbers of the body are whole."""
-        return self.field not in ("real", "double")
+        return self.field not in ("real", "double", "complex")
 
     @property
     def content(self) -> str:
         """What a line holds, in words."""
         value = "a whole number" if self.is_whole else "a real number"
+        value = "real and imaginary part" if self.field == "complex" else value
         if self.field == "pattern":
             return "row and column"
-        return value if self.format == "array" else f"row, column and {value}"
+        if self.format == "array":
+            return value
+        return f"row, column, {value}" if self.reals == 2 else f"row, column and {value}"
 
 
 class UnusualError(Exception):

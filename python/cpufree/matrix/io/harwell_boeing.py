@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cpufree.dtypes import COMPLEX_ADVICE
+from cpufree.dtypes import COMPLEX_FILE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.io.files import MAX_LINE
 from cpufree.matrix.io.fortran import Format, formats_in, parse_format, with_exponents_of_c
@@ -80,7 +80,7 @@ def _check_kind(path: Path, kind: str) -> None:
             f"{path}: {kind}: the matrix is stored by elements; assemble it, and pass the sum", path
         )
     if kind[0] == "C" or kind[1] == "H":
-        raise MatrixError(f"{path}: complex, but only real systems are solved; {COMPLEX_ADVICE}")
+        raise MatrixError(f"{path}: {COMPLEX_FILE}")
     if kind[0] == "Q":
         raise FileFormatError(f"{path}: {kind}: the values are in another file", path)
     if kind[1] == "Z":

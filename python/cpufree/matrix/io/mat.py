@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cpufree.dtypes import COMPLEX_ADVICE
+from cpufree.dtypes import COMPLEX_FILE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.problem import check_shape
 
@@ -90,7 +90,7 @@ def read_mat(path: Path, name: str = "") -> Any:
         what = f"{chosen!r} is not a matrix of numbers; {_contents(variables)}"
         raise FileFormatError(f"{path}: {what}", path)
     if found.complex:
-        raise MatrixError(f"{path}: complex, but only real systems are solved; {COMPLEX_ADVICE}")
+        raise MatrixError(f"{path}: {COMPLEX_FILE}")
     check_shape(found.shape)
     return _sparse(found, order) if found.kind == _SPARSE else _dense(found, order)
 
@@ -149,7 +149,7 @@ def _read_version_4(path: Path, name: str) -> Any:
     file.seek(0)
     found = scipy.io.loadmat(file, variable_names=[chosen], spmatrix=False)[chosen]
     if found.dtype.kind == "c":
-        raise MatrixError(f"{path}: complex, but only real systems are solved; {COMPLEX_ADVICE}")
+        raise MatrixError(f"{path}: {COMPLEX_FILE}")
     check_shape(found.shape)
     return found
 

@@ -25,7 +25,6 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cpufree.dtypes import COMPLEX_ADVICE
 from cpufree.errors import FileFormatError, MatrixError
 from cpufree.matrix.io.entry_lines import Header, read_entries, rows_of
 from cpufree.matrix.io.files import MARK, MAX_LINE, PathLike, reading
@@ -58,7 +57,7 @@ def read_matrix_market(path: PathLike, square: bool = True) -> Any:
 
     Raises:
         FileFormatError: damaged, truncated or not in the format.
-        MatrixError: complex, skew-symmetric; with `square` also rectangular, empty or too large.
+        MatrixError: skew-symmetric; with `square` also rectangular, empty or too large.
     """
     with open(path, "rb") as file:
         return _parse_unpacked(path, file, os.path.getsize(path), square)
@@ -132,7 +131,7 @@ def _matrix_of(path: PathLike, header: Header, triplets: tuple[Any, Any, Any]) -
     import scipy.sparse as sp  # a heavy import
 
     if header.symmetry != "general":
-        triplets = both_triangles(path, *triplets)
+        triplets = both_triangles(path, *triplets, header.symmetry)
     rows, columns, values = triplets
     return sp.coo_array((values, (rows, columns)), shape=(header.rows, header.columns))
 
@@ -186,9 +185,6 @@ def _parse_header(path: PathLike, file: IO[bytes]) -> Header:
 
 def _check_header(path: PathLike, header: Header, square: bool) -> None:
     """Refuse what the header alone shows to be unusable."""
-    if header.field == "complex":
-        advice = f". Read it with scipy.io.mmread; {COMPLEX_ADVICE}" if square else ""
-        raise MatrixError(f"{path}: complex, but only real systems are solved{advice}")
     if header.symmetry == "skew-symmetric":
         raise MatrixError(
             f"{path}: skew-symmetric (A = -A.T), so it is not positive definite; conjugate "
@@ -221,7 +217,7 @@ def _check_promises(path: PathLike, header: Header, most: int) -> None:
         )
 
 
-def _array_of(header: Header, body: _Body) -> NDArray[np.float64]:
+def _array_of(header: Header, body: _Body) -> NDArray[Any]:
     """Return the numbers of an array body; SciPy's reader would lose the sign of -0.0."""
     shape = (header.columns, header.rows)  # they run column by column
     values = np.empty(header.numbers)
@@ -234,18 +230,24 @@ def _array_of(header: Header, body: _Body) -> NDArray[np.float64]:
     body.finish()
     if end != header.numbers:  # with a NumPy that only warns
         raise ValueError("a number has no digits")
+    entries: NDArray[Any] = values.view(np.complex128) if header.reals == 2 else values
     if header.symmetry == "general":
-        return values.reshape(shape).T
-    full = np.empty(shape)
+        return entries.reshape(shape).T
+    full = np.empty(shape, entries.dtype)
     triangle = np.triu_indices(header.rows)
-    full[triangle] = full.T[triangle] = values
+    full[triangle] = entries.conj() if header.symmetry == "hermitian" else entries
+    full.T[triangle] = entries
     return full
 
 
 def both_triangles(
-    path: PathLike, rows: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]
+    path: PathLike,
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    values: NDArray[Any],
+    symmetry: str = "symmetric",
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Mirror the entries of a symmetric file, which holds each pair once."""
+    """Mirror the entries of a symmetric or Hermitian file, which holds each pair once."""
     off = rows != columns
     lower = rows > columns
     if lower.any() and not lower[off].all():
@@ -255,15 +257,16 @@ def both_triangles(
         if twice.size:
             row, column = int(twice[0] >> 32), int(twice[0] & (2**32 - 1))
             raise FileFormatError(
-                f"{path}: the header says symmetric, so each pair is given once; but both entry "
+                f"{path}: the header says {symmetry}, so each pair is given once; but both entry "
                 f"(row {row}, column {column}) and entry (row {column}, column {row}) are there. "
-                "If the file holds both triangles, write 'general' for 'symmetric'.",
+                f"If the file holds both triangles, write 'general' for '{symmetry}'.",
                 path,
             )
+    mirrored = values[off].conj() if symmetry == "hermitian" else values[off]
     return (
         np.concatenate((rows, columns[off])),
         np.concatenate((columns, rows[off])),
-        np.concatenate((values, values[off])),
+        np.concatenate((values, mirrored)),
     )
 
 
@@ -345,7 +348,9 @@ class _Body(io.RawIOBase):
             length += len(block)
             spelled = with_exponents_of_c(block)
             try:
-                self._numbers += count_numbers(spelled, header.numbers_per_line, header.is_whole)
+                self._numbers += count_numbers(
+                    spelled, header.numbers_per_line, header.is_whole, header.reals
+                )
             except BadLineError as error:
                 found = block.split(b"\n")[error.line].decode("latin-1")
                 raise FileFormatError(

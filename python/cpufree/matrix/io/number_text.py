@@ -87,7 +87,7 @@ class BadLineError(Exception):
         self.text = text
 
 
-def count_numbers(block: bytes, per_line: int, whole: bool) -> int:
+def count_numbers(block: bytes, per_line: int, whole: bool, reals: int = 1) -> int:
     """Return how many numbers a block of whole lines holds.
 
     Exponents may be written with e, E, d or D. Blank lines are allowed anywhere.
@@ -97,6 +97,7 @@ def count_numbers(block: bytes, per_line: int, whole: bool) -> int:
         per_line: numbers that each line must hold; 0: any number of them.
         whole: all numbers must be whole. Otherwise the last of each line may be real, or all of
             them if `per_line` is 0.
+        reals: how many of the last ones may be.
 
     Raises:
         BadLineError: a line holds something else.
@@ -110,10 +111,18 @@ def count_numbers(block: bytes, per_line: int, whole: bool) -> int:
     if per_line and good:
         # A mark before another number of the same line is one in a number that must be whole.
         lines = skeleton.translate(None, b"M").replace(b"S" * per_line + b"N", b"")
-        good = b"MS" not in skeleton and not lines.strip(b"N")
+        good = not lines.strip(b"N") and _whole_in_front(skeleton, per_line, reals)
     if not (good and _words_are_numbers(block, kinds)):
-        raise _bad_line(block, per_line, whole)
+        raise _bad_line(block, per_line, whole, reals)
     return skeleton.count(b"S")
+
+
+def _whole_in_front(skeleton: bytes, per_line: int, reals: int) -> bool:
+    """Say whether all numbers of each line but the last ones are whole."""
+    if reals == 1:
+        return b"MS" not in skeleton
+    line = b"%bSM*(?:SM*){%d}N|N" % (b"S" * (per_line - reals), reals - 1)
+    return re.fullmatch(b"(?:%b)*" % line, skeleton) is not None
 
 
 def _words_are_numbers(block: bytes, kinds: bytes) -> bool:
@@ -129,11 +138,11 @@ def _pairs(kinds: bytes) -> bytes:
     return (8 * kind[:-1] + kind[1:]).tobytes()
 
 
-def _bad_line(block: bytes, per_line: int, whole: bool) -> BadLineError:
+def _bad_line(block: bytes, per_line: int, whole: bool, reals: int) -> BadLineError:
     """Find the first line that breaks the rules."""
     last = _WHOLE if whole else _REAL
     if per_line:
-        numbers = _GAP.join([_WHOLE] * (per_line - 1) + [last])
+        numbers = _GAP.join([_WHOLE] * (per_line - reals) + [last] * reals)
     else:
         numbers = b"%b(?:%b%b)*" % (last, _GAP, last)
     fits = re.compile(b"(?:%b)?" % numbers, re.IGNORECASE).fullmatch

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cpufree.dtypes import float_type
+from cpufree.dtypes import float_type, vector_type
 from cpufree.errors import CpufreeError, FileFormatError, VectorError
 from cpufree.matrix.io.files import (
     PathLike,
@@ -88,11 +88,11 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
     Of an archive of the SuiteSparse collection it is NAME_b.mtx, or the file F of A.tar.gz#F.
 
     Returns:
-        (n,), float32 if the file is a .npy of float32, else float64.
+        (n,), float32 if the file is a .npy of float32, else float64; complex where the file is.
 
     Raises:
         FileFormatError: missing, unreadable, damaged, or of a format not known here.
-        VectorError: not n finite real numbers.
+        VectorError: not n finite numbers.
     """
     whole, part = split_part(path)
     file, suffix = check_file(whole, VECTOR_SUFFIXES)
@@ -118,9 +118,14 @@ def load_vector(path: PathLike, n: int) -> NDArray[Any]:
                     f"the matrix has {n} rows, so {n} x 1 are needed"
                 )
             vector = vector.toarray() if issparse(vector) else vector
-        dtype = np.float32 if vector.dtype.name == "float32" else np.float64
+        dtype = _type_of_file(vector.dtype)
         # Never the map of the file: the caller may write the file again while x is in use.
         return np.array(as_vector(vector, n, dtype, name=str(path)))
+
+
+def _type_of_file(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    single = dtype.name in ("float32", "complex64")
+    return vector_type(np.float32 if single else np.float64, dtype.kind == "c")
 
 
 def save_vector(path: PathLike, v: ArrayLike) -> None:
@@ -128,22 +133,22 @@ def save_vector(path: PathLike, v: ArrayLike) -> None:
 
     Raises:
         FileFormatError: unknown suffix, or the file cannot be written.
-        VectorError: v is not a vector of real numbers.
+        VectorError: v is not a vector of numbers, or complex, which .txt does not hold.
     """
     suffix = suffix_of(path, VECTOR_SAVE_SUFFIXES)
     if isinstance(v, np.ma.MaskedArray):
-        raise VectorError(
-            "a vector of real numbers is needed, without a mask; pass v.filled(value)"
-        )
+        raise VectorError("a vector of numbers is needed, without a mask; pass v.filled(value)")
     try:
         vector = np.asarray(v)
     except (ValueError, TypeError) as error:
-        raise VectorError(f"a vector of real numbers is needed: {error}") from None
-    if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiub":
+        raise VectorError(f"a vector of numbers is needed: {error}") from None
+    if vector.shape[1:] not in ((), (1,)) or vector.ndim == 0 or vector.dtype.kind not in "fiubc":
         raise VectorError(
-            f"a vector of real numbers is needed, (n,) or (n, 1); this has shape "
+            f"a vector of numbers is needed, (n,) or (n, 1); this has shape "
             f"{vector.shape} and dtype {vector.dtype}"
         )
+    if vector.dtype.kind == "c" and suffix == ".txt":
+        raise VectorError(".txt has one real number a line: write complex ones as .npy or .mtx")
     vector = vector.ravel()
     if vector.dtype.kind in "fb":
         # Text of float16, long doubles and bools would be that of NumPy, or a few digits.
