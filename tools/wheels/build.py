@@ -144,11 +144,14 @@ def raw_wheel(target: Target, source: Path) -> Path:
         raise CannotMakeError(f"python{target.version} was not found")
     env, foreign = dict(os.environ), dict[str, str]()
     folder = f"{target.architecture}{'-gpu' if target.gpu else ''}"
-    defines = {"NATIVE": "OFF", "TESTS": "OFF", "CUDA": "OFF", "KERNELS": KERNELS[target.gpu]}
+    defines = {"NATIVE": "OFF", "TESTS": "OFF", "CUDA": "OFF", "LIBFABRIC": "OFF"}
+    defines["KERNELS"] = KERNELS[target.gpu]
     if target.gpu:
         home = cuda_runtime(target.architecture)
         defines |= {"CUDA": "ON", "CUDA_HOME": str(home)}
     options = [f"cmake.define.CPUFREE_{name}={value}" for name, value in defines.items()]
+    # Nor is MPI: what one machine has, others have in other versions.
+    options.append("cmake.define.CMAKE_DISABLE_FIND_PACKAGE_MPI=ON")
     if target.is_foreign:
         if target.architecture != "aarch64":
             raise CannotMakeError("there is no cross compiler for it here")
