@@ -4,7 +4,7 @@
 #   make test ROOM=solvers  those of one room, in both languages
 #   make check    formatting, linting, types, layer rules, headers, and the fast tests
 #   make lint     the same without tests;  make format  puts the formatting right
-#   make wheel    a wheel for other machines, into dist/ (wheel-gpu: kernels come along, no nvcc)
+#   make wheel    wheels for other machines, into dist/ (wheel-gpu: kernels come along, no nvcc)
 #   make check-sdist  installs from the source distribution
 #   make docs     the documentation site, into build/docs;  make results  docs/results.md
 #   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
@@ -21,8 +21,8 @@ EXTENSION_SOURCES = $(shell find cpufree cmake -type f)
 DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,$(shell echo $$(($(CORES) < 4 ? $(CORES) : 4))))
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
-.PHONY: help demo test test-cpp test-tsan test-asan test-python check lint format bench-cpu clean
-.PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist
+.PHONY: help demo test test-cpp test-tsan test-asan test-aarch64 test-python check lint format bench-cpu clean
+.PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist try-wheels
 .PHONY: check-browser docs results test-quick test-thorough test-room
 
 help:
@@ -64,6 +64,9 @@ test-thorough: $(VENV)/.installed-all $(VENV)/.dependencies
 	RANDOM_PROGRAMS=2000 $(PYTEST_TOGETHER) -m "not slow"
 test-asan: $(VENV)/.dependencies
 	tools/test_cpp.sh asan $(JOBS)
+# For 64-bit Arm, cross-compiled (g++-aarch64-linux-gnu), under qemu-user: minutes; no part of CI.
+test-aarch64: $(VENV)/.dependencies
+	tools/test_cpp.sh aarch64 $(JOBS)
 # Bytecode first: where PYTHONDONTWRITEBYTECODE is set, each of the many processes would compile all modules.
 test-python: $(VENV)/.installed-all $(VENV)/.dependencies
 	python -m compileall -q python/cpufree
@@ -112,15 +115,14 @@ format: $(VENV)/.dependencies
 	ruff check --fix-only .
 	ruff format .
 
-# Source distribution, and from that a wheel that runs on any x86-64-v2 machine. auditwheel names
-# the oldest glibc that it needs, and brings in the libraries that machines lack. Not those of a
-# GPU's driver and of NVSHMEM: they are loaded where they are found, and belong to the machine.
+# Source distribution, and from that wheels for all versions of Python and both processors that this
+# machine can make: PYTHONS=3.12 ARCHITECTURES=x86_64 makes one. try-wheels installs each into clean
+# environments, with interpreters of this machine and of Debian, and solves there.
+WHEELS = $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(ARCHITECTURES),--architectures $(ARCHITECTURES))
 wheel: $(VENV)/.dependencies
-	rm -rf build/wheel
-	python -m build --outdir build/wheel \
-	    -C cmake.define.CPUFREE_NATIVE=OFF -C cmake.define.CPUFREE_KERNELS=ALL
-	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
-	    --wheel-dir dist build/wheel/*.whl
+	python -m tools.wheels.build $(WHEELS)
+try-wheels: $(VENV)/.dependencies
+	python -m tools.wheels.tried $(if $(wildcard dist/*.whl),dist) $(if $(wildcard dist/gpu/*.whl),dist/gpu) $(WHEELS)
 
 # The source distribution holds what it needs, and installs into an environment of its own.
 check-sdist: $(VENV)/.dependencies
@@ -157,11 +159,7 @@ kernels: $(VENV)/.dependencies
 
 # A wheel for GPU users without nvcc: usual kernels come along, others are compiled when first used.
 wheel-gpu: kernels
-	rm -rf build/wheel
-	python -m build --outdir build/wheel -C cmake.define.CPUFREE_CUDA=ON \
-	    -C cmake.define.CPUFREE_NATIVE=OFF -C cmake.define.CPUFREE_KERNELS=ALL_CPU -C cmake.define.CPUFREE_CUDA_HOME="$(CUDA_HOME)"
-	auditwheel repair --exclude libcuda.so.1 --exclude libnvshmem_host.so.3 \
-	    --wheel-dir dist build/wheel/*.whl
+	python -m tools.wheels.build --gpu $(WHEELS)
 
 bench-cpu: install
 	python bench/cpu.py --out bench-cpu.jsonl

@@ -53,7 +53,10 @@ function(cpu_native_features result)
   set(names SSE4_2 POPCNT AVX AVX2 FMA BMI=bmi1 BMI2 LZCNT=abm F16C MOVBE ADX AVX512F AVX512BW
     AVX512DQ AVX512VL AVX512CD AVX512IFMA AVX512VBMI AVX512VBMI2=avx512_vbmi2
     AVX512VNNI=avx512_vnni AVX512BITALG=avx512_bitalg AVX512VPOPCNTDQ=avx512_vpopcntdq
-    AVX512BF16=avx512_bf16 AVX512FP16=avx512_fp16 AVXVNNI=avx_vnni GFNI VAES VPCLMULQDQ)
+    AVX512BF16=avx512_bf16 AVX512FP16=avx512_fp16 AVXVNNI=avx_vnni GFNI VAES VPCLMULQDQ
+    ARM_FEATURE_ATOMICS=atomics ARM_FEATURE_CRC32=crc32 ARM_FEATURE_QRDMX=asimdrdm
+    ARM_FEATURE_DOTPROD=asimddp ARM_FEATURE_FP16_VECTOR_ARITHMETIC=asimdhp ARM_FEATURE_BF16=bf16
+    ARM_FEATURE_MATMUL_INT8=i8mm ARM_FEATURE_SVE=sve ARM_FEATURE_SVE2=sve2)
   set(found "")
   foreach(name ${names})
     string(REGEX REPLACE "=.*" "" macro ${name})
@@ -80,6 +83,10 @@ elseif(is_x86_64)
   set(cpu_levels v2 v3)
   set(cpu_flags_v2 ${cpu_kernel_optimization} -march=x86-64-v2)
   set(cpu_flags_v3 ${cpu_flags_v2} -mavx2 -mfma -mbmi -mbmi2)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(cpu_levels neon sve)
+  set(cpu_flags_neon ${cpu_kernel_optimization} -march=armv8-a)
+  set(cpu_flags_sve ${cpu_kernel_optimization} -march=armv8.2-a+sve)
 else()
   set(cpu_levels baseline)
   set(cpu_flags_baseline ${cpu_kernel_optimization})

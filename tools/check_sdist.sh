@@ -16,7 +16,7 @@ trap 'rm -rf "$work" "$stand_in" $made' EXIT
 "$python" -m build --sdist --no-isolation --outdir "$work/dist" . >"$work/build.log" 2>&1 ||
     { cat "$work/build.log" >&2; fail "the source distribution cannot be built"; }
 sdist=$(ls "$work"/dist/*.tar.gz)
-expected="CHANGELOG.md CITATION.cff CMakeLists.txt LICENSE PKG-INFO README.md cmake cpufree pyproject.toml python"
+expected="CHANGELOG.md CITATION.cff CMakeLists.txt LICENSE PKG-INFO README.md THIRD_PARTY_NOTICES.md cmake cpufree pyproject.toml python"
 found=$(tar tzf "$sdist" | cut -d/ -f2 | sort -u | tr '\n' ' ' | sed 's/ $//')
 [ "$found" = "$expected" ] || fail "it holds '$found', not '$expected'"
 tar tzf "$sdist" | grep "/$stand_in$" >/dev/null || fail "it leaves out the kernels of python/cpufree/kernels"
@@ -31,13 +31,16 @@ cd "$work"
 env -u PYTHONPATH venv/bin/cpufree solve "gen:poisson2d?nx=60,ny=40" --rtol 1e-10 --pes 2 >solve.log ||
     { cat solve.log >&2; fail "the installed program cannot solve"; }
 env -u PYTHONPATH venv/bin/python - <<'PY'
-import pathlib, sys
+import importlib.metadata, pathlib, sys
 import cpufree
 from cpufree.extension import load_core
 core = load_core()
 place = pathlib.Path(core.__file__).parent
 assert place.is_relative_to(sys.prefix), place
 assert list(place.glob("kernels/*.kernel")), "the wheel leaves out the kernels"
+assert (place / "CITATION.cff").exists(), "the wheel leaves out CITATION.cff"
+files = [file.name for file in importlib.metadata.files("cpufree")]
+assert {"LICENSE", "THIRD_PARTY_NOTICES.md"} <= set(files), "the wheel leaves out licence or notices"
 print("check_sdist: version", cpufree.__version__, "in", sys.prefix)
 print("check_sdist: CPU kernels for", *core.cpu_levels(), "- in use:", core.cpu_level())
 print("check_sdist: extension modules:", *(f"{p.name} {p.stat().st_size // 1024} KiB" for p in sorted(place.glob("*.so"))))

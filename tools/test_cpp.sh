@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Build and run the C++ tests of one CMake preset. Usage:
-# tools/test_cpp.sh cpu|thorough|tsan|thorough-tsan|asan [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
+# tools/test_cpp.sh cpu|thorough|tsan|thorough-tsan|asan|aarch64 [JOBS] [--room FOLDER] [OPTION OF CTEST]..., such as -E fibers.
 # --room: only what is in one folder of tests/cpp is built and run.
 # PRECOMPILE=OFF: standard headers are compiled with each file, as a cache of compilations wants it.
+# aarch64: protocols, formats and solvers on threads, compiled for 64-bit Arm, under qemu-user.
 # thorough: as cpu, with all random schedules and cases, of which the others take a part;
 # thorough-tsan: as tsan, with all tests.
 set -euo pipefail
@@ -23,6 +24,12 @@ case $preset in
     asan) flag=-fsanitize=address,undefined ;;
     *) flag= ;;
 esac
+if [ "$preset" = aarch64 ]; then
+    for tool in aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user; do
+        command -v "${tool%:*}" >/dev/null ||
+            { echo "test_cpp: error: ${tool%:*} was not found: apt-get install ${tool#*:}" >&2; exit 1; }
+    done
+fi
 # A sanitizer needs its runtime library, which not every machine has: try, and say so if not.
 if [ -n "$flag" ]; then
     probe=$(mktemp -d)
@@ -41,7 +48,7 @@ dir=build/$preset
 package=build/python
 options_of_build=(-DCPUFREE_THOROUGH_TESTS="$thorough" -DCPUFREE_PRECOMPILE="${PRECOMPILE:-ON}")
 configure=(cmake --preset "$preset" "${options_of_build[@]}")
-if [ -z "$flag" ] && grep -qs "^CPUFREE_HAS_CUDA:INTERNAL=OFF" "$package/CMakeCache.txt"; then
+if [ -z "$flag" ] && [ "$preset" != aarch64 ] && grep -qs "^CPUFREE_HAS_CUDA:INTERNAL=OFF" "$package/CMakeCache.txt"; then
     dir=$package
     configure=(cmake "$package" "${options_of_build[@]}")
 fi

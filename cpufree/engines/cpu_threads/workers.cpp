@@ -234,8 +234,10 @@ void Workers::hand_over(Worker& me) {
 }
 
 void Workers::rest(Worker& me, std::unique_lock<std::mutex>& lock) {
+  const auto woken = [&] { return !me.inbox.empty() || me.called_away || unfinished_ == 0; };
+  // Not wake.wait: that of GCC 12 is missing from older libstdc++, which wheels are to run with.
   me.resting([&] {
-    me.wake.wait(lock, [&] { return !me.inbox.empty() || me.called_away || unfinished_ == 0; });
+    while (!me.wake.wait_for(lock, std::chrono::hours(1), woken)) continue;
   });
 }
 

@@ -14,8 +14,12 @@
 namespace cpufree {
 
 // Those of wheels, lowest first; each includes those before it. Names are those of the x86-64
-// psABI.
+// psABI, or of the vector instructions of Arm.
+#ifdef __aarch64__
+inline constexpr std::array<const char*, 2> kCpuLevels = {"neon", "sve"};
+#else
 inline constexpr std::array<const char*, 2> kCpuLevels = {"x86-64-v2", "x86-64-v3"};
+#endif
 
 // The number of the level to use, of which the processor can run the first `runnable`. `asked`: its
 // name, or "" or "auto" for the best. Throws InvalidInput where there is no such level, Unsupported
@@ -62,9 +66,11 @@ inline std::string missing_features(std::string_view needed, std::string_view pr
   return missing;
 }
 
-// The features of the first processor in a text of /proc/cpuinfo; empty where it lists none.
+// The features of the first processor in a text of /proc/cpuinfo; empty where it lists none. Arm's
+// are under another name.
 inline std::string_view features_in(std::string_view cpuinfo) {
-  const std::size_t line = cpuinfo.find("\nflags");
+  const std::size_t flags = cpuinfo.find("\nflags");
+  const std::size_t line = flags == std::string_view::npos ? cpuinfo.find("\nFeatures") : flags;
   if (line == std::string_view::npos) return {};
   const std::size_t begin = cpuinfo.find(':', line) + 1;
   return cpuinfo.substr(begin, cpuinfo.find('\n', begin) - begin);

@@ -1,4 +1,8 @@
 // Chooses and loads the version of the CPU engine's kernels that suits the processor at hand.
+#ifdef __aarch64__
+#include <sys/auxv.h>
+#endif
+
 #include <array>
 #include <cstddef>
 #include <string>
@@ -19,23 +23,25 @@ constexpr bool kOneVersion = kBuilt.find(' ') == std::string_view::npos;
 
 // What each of kCpuLevels asks of processor and operating system: what cmake/cpu_kernels.cmake
 // uses.
-bool has_v2() {
+bool has_first() {
 #ifdef __x86_64__
   return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
 #else
-  return false;
+  return true;  // all Arm processors of 64 bits have NEON
 #endif
 }
-bool has_v3() {
-#ifdef __x86_64__
+bool has_second() {
+#if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#elif defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & HWCAP_SVE) != 0;
 #else
   return false;
 #endif
 }
 
-std::size_t runnable() { return has_v2() ? (has_v3() ? 2 : 1) : 0; }
+std::size_t runnable() { return has_first() ? (has_second() ? 2 : 1) : 0; }
 
 std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable()); }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cpufree.options import ENGINES
 from cpufree.options.schema import Variable
 
-CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3")
+CPU_LEVELS = ("auto", "x86-64-v2", "x86-64-v3", "neon", "sve")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 VARIABLES = (
     Variable("CPUFREE_ENGINE", "engine: " + ", ".join(ENGINES)),

@@ -18,22 +18,24 @@ std::string refusal(const std::string& asked, std::size_t runnable) {
   return "none";
 }
 
+const std::string kLow = kCpuLevels.front(), kHigh = kCpuLevels.back();
+
 }  // namespace
 
 TEST(best_level_is_taken_unless_another_is_asked_for) {
   for (std::size_t runnable = 1; runnable <= kCpuLevels.size(); ++runnable) {
     CHECK(choose_cpu_level("", runnable) == runnable - 1);
     CHECK(choose_cpu_level("auto", runnable) == runnable - 1);
-    CHECK(choose_cpu_level("x86-64-v2", runnable) == 0);
+    CHECK(choose_cpu_level(kLow, runnable) == 0);
   }
 }
 
 TEST(level_that_the_processor_lacks_is_refused) {
-  CHECK(choose_cpu_level("x86-64-v3", 2) == 1);
-  CHECK(refusal<Unsupported>("x86-64-v3", 1) ==
-        "CPUFREE_CPU_LEVEL is x86-64-v3, but this processor can run x86-64-v2 at most");
+  CHECK(choose_cpu_level(kHigh, 2) == 1);
+  CHECK(refusal<Unsupported>(kHigh, 1) ==
+        "CPUFREE_CPU_LEVEL is " + kHigh + ", but this processor can run " + kLow + " at most");
   CHECK(refusal<Unsupported>("auto", 0) ==
-        "cpufree needs a processor of level x86-64-v2 (SSE 4.2)");
+        "cpufree needs a processor of level " + kLow + " (SSE 4.2)");
 }
 
 TEST(build_with_one_version_refuses_a_level_by_name) {
@@ -48,15 +50,15 @@ TEST(build_with_one_version_refuses_a_level_by_name) {
     }
     return "taken";
   };
-  CHECK(refused("x86-64-v3") ==
-        "CPUFREE_CPU_LEVEL is x86-64-v3, but this build has its CPU kernels in one version "
-        "(native): unset the variable, or build with CPUFREE_NATIVE=OFF");
+  CHECK(refused(kHigh) == "CPUFREE_CPU_LEVEL is " + kHigh +
+                              ", but this build has its CPU kernels in one version "
+                              "(native): unset the variable, or build with CPUFREE_NATIVE=OFF");
   CHECK(refused("avx2") == "no such level");
 }
 
 TEST(level_that_does_not_exist_is_refused) {
   CHECK(refusal<InvalidInput>("avx2", 2) ==
-        "CPUFREE_CPU_LEVEL is 'avx2'; it takes auto, x86-64-v2, x86-64-v3");
+        "CPUFREE_CPU_LEVEL is 'avx2'; it takes auto, " + kLow + ", " + kHigh);
 }
 
 TEST(processor_that_lacks_what_kernels_were_built_for_is_told_by_name) {
@@ -67,6 +69,8 @@ TEST(processor_that_lacks_what_kernels_were_built_for_is_told_by_name) {
   CHECK(missing_features("avx2 fma", features_in(info)).empty());
   // "avx" is no prefix that would do.
   CHECK(missing_features("avx", features_in(info)) == "avx");
+  const std::string arm = "processor\t: 0\nFeatures\t: fp asimd atomics\nCPU part: 0xd0c\n";
+  CHECK(missing_features("atomics sve sve2", features_in(arm)) == "sve sve2");
 }
 
 TEST(processor_whose_features_are_not_known_is_taken) {
