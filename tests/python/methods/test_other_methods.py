@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,6 +213,20 @@ def test_no_random_system_is_said_to_be_solved_above_the_tolerance(first: int) -
     assert not [one for one in found if one["lied"]]
     assert sum(one["reason"].startswith("CONVERGED") for one in found) > 15
     assert not [one for one in found if one["reason"] == "RUNNING"]
+
+
+@pytest.mark.cpu_only
+@pytest.mark.parametrize("method", ["minres", "bicgstab"])
+def test_processes_solve_such_systems(method: str, tmp_path: Path) -> None:
+    file = tmp_path / "A.mtx"
+    cpufree.save_matrix(file, indefinite(10) if method == "minres" else unsymmetric(100))
+    words = ["solve", str(file), "--method", method, "--rtol", "1e-8", "--engine", "cpu_processes"]
+    done = subprocess.run(
+        [sys.executable, "-m", "cpufree", "run", "-n", "2", *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Converged" in done.stdout
 
 
 def test_scipys_minres_and_bicgstab_signatures() -> None:
