@@ -45,11 +45,10 @@ CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<T>& v, const Private
 
 // Sums of a rare place, out of line: an all-reduce is long, and methods have one of their own in
 // their loops. All are summed wherever fewer are wanted, so that one copy serves all: those of an
-// iteration of predict-and-recompute CG; of several columns, which are summed one after another,
-// those of a true residual.
+// iteration of predict-and-recompute CG; of several columns, those of a true residual.
 template <class Ctx>
 struct RareSums {
-  static constexpr int kCount = Ctx::kColumns == 1 ? 5 : 3;
+  static constexpr int kCount = rare_sums(Ctx::kColumns);
   typename Ctx::Sums partial[kCount];
   typename Ctx::Totals total[kCount] = {};
 };

@@ -50,6 +50,7 @@ CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, 
   std::string headers =
       include_line(spec.study == Study::none ? "solvers/kernel.hpp" : "solvers/study.hpp");
   if (spec.preconditioner == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
+  if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
   if (nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
   made.text = text_for(headers, "CpuKernel<" + type + ", " + count + ">",
                        nodes ? far_kernel(spec, type) : near_kernel(spec, type));

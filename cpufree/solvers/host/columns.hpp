@@ -28,7 +28,8 @@ auto with_columns(std::size_t columns, F&& f) {
 // What of a solve is not there for columns together; "" if all is.
 inline std::string columns_refused(const SolveSpec& spec) {
   if (spec.study != Study::none) return "studies are of one right-hand side";
-  if (spec.method != Method::cg) return "right-hand sides are solved together by cg alone";
+  if (spec.method != Method::cg && spec.method != Method::block_cg)
+    return "right-hand sides are solved together by cg or block_cg alone";
   if (spec.preconditioner != Preconditioner::none && spec.preconditioner != Preconditioner::jacobi)
     return "right-hand sides are solved together with jacobi or without a preconditioner";
   return {};
@@ -40,7 +41,8 @@ void check_columns(const SolveSpec& spec, const ColumnViews<T>& v, std::int32_t 
   require(v.b.size() == v.out.size() && (v.x0.empty() || v.x0.size() == v.b.size()),
           "there must be a solution, and a guess or none, for each right-hand side");
   for (std::size_t k = 0; k < v.b.size(); ++k)
-    check_solve(spec, v.b[k], v.x0.empty() ? VectorView<const T>() : v.x0[k], v.out[k], n);
+    check_solve(spec, v.b[k], v.x0.empty() ? VectorView<const T>() : v.x0[k], v.out[k], n,
+                v.b.size());
   if (const std::string why = columns_refused(spec); !why.empty()) throw Unsupported(why);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 #include "cpufree/solvers/kernel.hpp"
 
@@ -35,6 +36,8 @@ auto with_method(Method method, F&& f) {
       return f.template operator()<PredictRecompute>();
     case Method::pipecg:
       return f.template operator()<PipelinedCg>();
+    case Method::block_cg:
+      throw Unsupported("block_cg is for several right-hand sides");
   }
   throw InvalidInput("unknown method");
 }
@@ -51,11 +54,16 @@ auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of)
 // The same for several right-hand sides together, with what kernels are made for.
 template <class T, class F>
 auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
-  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::none)
-    return kernel_of.template operator()<ConjugateGradient, Identity<T>>();
-  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::jacobi)
-    return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
-  throw InvalidInput("several right-hand sides together are for cg with Jacobi or none");
+  const auto with = [&]<template <class, class> class Algorithm>() {
+    if (spec.preconditioner == Preconditioner::none)
+      return kernel_of.template operator()<Algorithm, Identity<T>>();
+    if (spec.preconditioner == Preconditioner::jacobi)
+      return kernel_of.template operator()<Algorithm, Jacobi<T>>();
+    throw InvalidInput("several right-hand sides together are for Jacobi or none");
+  };
+  if (spec.method == Method::cg) return with.template operator()<ConjugateGradient>();
+  if (spec.method == Method::block_cg) return with.template operator()<BlockConjugateGradient>();
+  throw InvalidInput("several right-hand sides together are for cg or block_cg");
 }
 
 // Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.

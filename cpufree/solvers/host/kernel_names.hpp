@@ -15,8 +15,15 @@ inline const char* algorithm_of(Method method) {
       return "PredictRecompute";
     case Method::pipecg:
       return "PipelinedCg";
+    case Method::block_cg:
+      return "BlockConjugateGradient";
   }
   throw InvalidInput("unknown method");
+}
+
+// The header of a method that solver kernels do not have anyway; "": none.
+inline const char* header_of(Method method) {
+  return method == Method::block_cg ? "solvers/block_cg.hpp" : "";
 }
 
 inline const char* class_of(Preconditioner preconditioner) {

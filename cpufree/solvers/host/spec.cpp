@@ -10,8 +10,10 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::pair<const char*, Method> kMethods[] = {
-    {"cg", Method::cg}, {"prcg", Method::prcg}, {"pipecg", Method::pipecg}};
+constexpr std::pair<const char*, Method> kMethods[] = {{"cg", Method::cg},
+                                                       {"prcg", Method::prcg},
+                                                       {"pipecg", Method::pipecg},
+                                                       {"block_cg", Method::block_cg}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
     {"none", Preconditioner::none},
     {"jacobi", Preconditioner::jacobi},

@@ -9,7 +9,7 @@ from cpufree.engines.choices import one_of
 from cpufree.errors import UnsupportedError
 from cpufree.text import counted
 
-COLUMNS = ("auto", "together", "one by one")
+COLUMNS = ("auto", "together", "block", "one by one")
 LEAST_BYTES = 5e6
 """Of a matrix whose columns are solved together by default: smaller ones stay in the caches."""
 LEAST_OF_VECTORS = 7.0
@@ -21,6 +21,8 @@ LEAST_COLUMNS = 3
 """Two together were not faster, on the CPU and on a GPU (bench/columns.py)."""
 METHOD = "cg"
 """What solves several right-hand sides together."""
+BLOCK_METHOD = "block_cg"
+"""What solves them as a block."""
 PRECONDITIONERS = ("jacobi", "none")
 SIZES = (8, 4, 2)
 """Columns that kernels are made for."""
@@ -54,6 +56,8 @@ class Way:
     why: str
     sizes: tuple[int, ...] = SIZES
     """Of the kernels that take them."""
+    method: str = METHOD
+    """That solves those that are together."""
 
     def groups(self, columns: int) -> list[range]:
         """Return the columns that are solved together, group by group."""
@@ -73,11 +77,14 @@ def choose_way(asked: str, several: Several) -> Way:
     if asked == "one by one":
         return Way(False, "columns one by one: asked for")
     why_not = not_together(several)
-    if asked == "together":
+    if asked in ("together", "block"):
         if why_not:
+            way = "as a block" if asked == "block" else "together"
             raise UnsupportedError(
-                f"columns cannot be solved together: {why_not}; leave columns at its default"
+                f"columns cannot be solved {way}: {why_not}; leave columns at its default"
             )
+        if asked == "block":
+            return Way(True, "columns as a block: asked for", method=BLOCK_METHOD)
         sizes = SIZES[1:] if several.on_gpu else SIZES
         return Way(True, "columns together: asked for", sizes)
     if why_not:

@@ -12,6 +12,7 @@
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
+#include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/many_kernel.hpp"
@@ -178,9 +179,11 @@ template GpuKernels gpu_kernels<ConjugateGradient, Multigrid<double>, double, 1>
 CPUFREE_HOST_METHOD(PredictRecompute)
 CPUFREE_HOST_METHOD(PipelinedCg)
 
-#define CPUFREE_HOST_COLUMNS(T, K)                                         \
-  template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>(); \
-  template GpuKernels gpu_kernels<ConjugateGradient, Jacobi<T>, T, K>();
+#define CPUFREE_HOST_COLUMNS(T, K)                                              \
+  template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>();      \
+  template GpuKernels gpu_kernels<ConjugateGradient, Jacobi<T>, T, K>();        \
+  template GpuKernels gpu_kernels<BlockConjugateGradient, Identity<T>, T, K>(); \
+  template GpuKernels gpu_kernels<BlockConjugateGradient, Jacobi<T>, T, K>();
 CPUFREE_HOST_COLUMNS(float, 2)
 CPUFREE_HOST_COLUMNS(float, 4)
 CPUFREE_HOST_COLUMNS(float, 8)

@@ -35,7 +35,7 @@ class ColumnsRig {
   Outcome outcomes[K];
 
   // Runs the kernel under one schedule. True if no wait was given up.
-  template <bool kJacobi>
+  template <bool kJacobi, template <class, class> class Algorithm = ConjugateGradient>
   bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
     using M = std::conditional_t<kJacobi, Jacobi<double>, Identity<double>>;
     history_.assign(K * at(params.history_capacity), 0.0);
@@ -48,7 +48,7 @@ class ColumnsRig {
         cpu_fibers::Config{single_.pes(), blocks_, heaps_->bases(), seed, fault},
         [&](int pe, int block) {
           cpu_fibers::Port port(*machine_, pe, block);
-          solve_kernel<ConjugateGradient, M>(port, args[at(pe)]);
+          solve_kernel<Algorithm, M>(port, args[at(pe)]);
         });
     return machine_->run();
   }

@@ -18,6 +18,7 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   std::string headers =
       include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
   if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
+  if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
   return port_kernel(headers, kGpuThreads,
                      "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
                      call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value +
