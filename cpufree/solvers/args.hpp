@@ -197,6 +197,9 @@ struct SolveArgs {
   double* history = nullptr;          // PE 0: of each column history_capacity squares of norms
   Split* splits = nullptr;            // one per block; of a study of the times
   const TraceRing* traces = nullptr;  // one per block; of a solve that is traced
+  // Of several columns with factors: in place of those that the factors' shares name.
+  ValuesOf<T, K>* operand[2] = {};
+  Flag* factor_flags = nullptr;
 };
 
 // What a kernel reports is of the column whose residual is largest relative to its right-hand side:

@@ -51,7 +51,12 @@ auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of)
   });
 }
 
-// The same for several right-hand sides together, with what kernels are made for.
+// Whether a kernel of several right-hand sides may be built in.
+inline bool is_pointwise(Preconditioner preconditioner) {
+  return preconditioner == Preconditioner::none || preconditioner == Preconditioner::jacobi;
+}
+
+// The same for several right-hand sides together, with what kernels are built in for.
 template <class T, class F>
 auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
   const auto with = [&]<template <class, class> class Algorithm>() {
@@ -59,7 +64,10 @@ auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
       return kernel_of.template operator()<Algorithm, Identity<T>>();
     if (spec.preconditioner == Preconditioner::jacobi)
       return kernel_of.template operator()<Algorithm, Jacobi<T>>();
-    throw InvalidInput("several right-hand sides together are for Jacobi or none");
+    throw Unsupported(
+        "several right-hand sides together with chebyshev or fsai have kernels that are compiled "
+        "when they are first used, and this build has its kernels built in: build with "
+        "CPUFREE_KERNELS=USUAL");
   };
   if (spec.method == Method::cg) return with.template operator()<ConjugateGradient>();
   if (spec.method == Method::block_cg) return with.template operator()<BlockConjugateGradient>();

@@ -87,6 +87,7 @@ struct Heap {
     using Values = ValuesOf<T, K>;
     args.slots = slots.at(base);
     args.flags = flags.at(base);
+    args.factor_flags = factor_flags.at(base);
     args.vectors.p = reinterpret_cast<Values*>(p.at(base));
     for (int k = 0; k < 2; ++k)
       args.vectors.scratch[k] = reinterpret_cast<Values*>(scratch[k].at(base));

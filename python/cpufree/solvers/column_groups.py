@@ -23,7 +23,10 @@ METHOD = "cg"
 """What solves several right-hand sides together."""
 BLOCK_METHOD = "block_cg"
 """What solves them as a block."""
-PRECONDITIONERS = ("jacobi", "none")
+PRECONDITIONERS = ("jacobi", "none", "chebyshev", "fsai")
+"""With which they are."""
+MEASURED = ("jacobi", "none")
+"""With which it is known when that pays."""
 SIZES = (8, 4, 2)
 """Columns that kernels are made for."""
 SIZES_ON_GPU = (4,)
@@ -106,6 +109,8 @@ def not_together(several: Several) -> str:
 
 def does_not_pay(several: Several) -> str:
     """Return why columns are better solved one by one, "" where together is faster."""
+    if several.pc not in MEASURED:
+        return f"whether they pay together with {several.pc} has not been measured"
     if several.on_chip:
         return "the matrix stays on chip, and need not be read"
     if several.matrix_bytes < LEAST_BYTES:
