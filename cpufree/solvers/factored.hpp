@@ -48,9 +48,10 @@ struct Factored {
   CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<V>& v) const {
     const FactorShare<T>& share = c.args.factors[c.port().block()];
     const T* const scale = share.scale;
-    ArrivalBoard board = share.board;
-    if constexpr (K > 1) board.flags = c.args.factor_flags;
-    Arrivals<typename Ctx::PortType> arrivals(c.port(), board, exchanges);
+    ArrivalBoard of_columns;
+    if constexpr (K > 1) of_columns = share.board, of_columns.flags = c.args.factor_flags;
+    Arrivals<typename Ctx::PortType> arrivals(c.port(), K > 1 ? of_columns : share.board,
+                                              exchanges);
     arrivals.begin();
     V* to = mine(c, share, arrivals.epoch());
     c.rows([&](Row i, int) { to[i.j] = scale[i.j] * v[i]; });

@@ -95,6 +95,32 @@ TEST(blocks_with_halos_of_blocks_are_right_under_every_schedule) {
   check_all_sizes<8>(Style::gpu_blocks);
 }
 
+// Threads of a block share coefficients, each of which one of them computes.
+TEST(blocks_of_threads_agree_with_the_reference_whatever_their_order) {
+  const auto a = grid2d(9, 7, 0.1);
+  const auto columns = right_hand_sides<8>(a);
+  const auto d = reference::diagonal(a.view());
+  SolveParams params = few_iterations();
+  const auto expected = reference::block_cg(a.view(), columns, params.rtol, params.maxiter,
+                                            [&](const auto& r) { return reference::divide(r, d); });
+  for (const Style style : {Style::cpu, Style::gpu_blocks}) {
+    ColumnsRig<8> rig(a, columns, 2, 2, 5, style);
+    rig.params = params;
+    std::vector<std::vector<double>> first;
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      CHECK((rig.run_threads<Jacobi<double>, BlockConjugateGradient>(32, seed)));
+      std::vector<std::vector<double>> x;
+      for (int k = 0; k < 8; ++k) {
+        x.push_back(rig.x(k));
+        for (std::size_t i = 0; i < x.back().size(); ++i)
+          CHECK(std::abs(x.back()[i] - expected.x[at(k)][i]) < 1e-9);
+      }
+      if (first.empty()) first = x;
+      CHECK(x == first);
+    }
+  }
+}
+
 TEST(restarts_of_a_block_are_right_under_every_schedule) {
   SolveParams params = few_iterations();
   params.rtol = 0.0;

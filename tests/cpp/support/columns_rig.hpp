@@ -8,6 +8,7 @@
 #include "cpufree/solvers/host/heap.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "kernel_rig.hpp"
+#include "warp_rig.hpp"
 
 namespace testing_rig {
 
@@ -55,6 +56,19 @@ class ColumnsRig {
           solve_kernel<Algorithm, M>(port, args[at(pe)]);
         });
     return machine_->run();
+  }
+  // The same by blocks of several threads, as on GPUs.
+  template <class M, template <class, class> class Algorithm>
+  bool run_threads(int threads, unsigned seed) {
+    history_.assign(K * at(params.history_capacity), 0.0);
+    std::vector<Args> args;
+    for (int pe = 0; pe < single_.pes(); ++pe) {
+      std::memset(heaps_->base(pe), 0, heaps_->bytes());
+      args.push_back(arguments(pe));
+    }
+    return warp_rig::run<warp_rig::LanesPort>(
+        single_.pes(), blocks_, threads, 0, heaps_->bases(), seed,
+        [&](warp_rig::LanesPort& port, int pe) { solve_kernel<Algorithm, M>(port, args[at(pe)]); });
   }
   const cpu_fibers::Machine& machine() const { return *machine_; }
 
