@@ -1,7 +1,7 @@
-"""Several right-hand sides: together, in one kernel that reads A once, and one by one.
+"""Several right-hand sides: together, in one kernel that reads A once, as a block, and one by one.
 
-Seconds are those of the kernels for one iteration of one column, of a fixed number of iterations
-with Jacobi from zero.
+Seconds are those of the kernels for one column, with Jacobi from zero: of one iteration, of a fixed
+number of them; with `rtol`, of a whole solve, where a block takes fewer iterations.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,24 @@ from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.solving import matrix
 
-WAYS = {"together": "cg", "cg one by one": "cg", "prcg one by one": "prcg"}
+WAYS = {"together": "cg", "block": "auto", "cg one by one": "cg", "prcg one by one": "prcg"}
 
 
-def timed(solver: Solver, b: Any, way: str, iterations: int) -> float:
-    """Return the seconds of the kernels for one iteration of one column."""
-    columns = "together" if way == "together" else "one by one"
+def timed(case: Case, solver: Solver, b: Any, way: str) -> float:
+    """Return the seconds of the kernels for one column, or for one iteration of it."""
     how: dict[str, Any] = {
-        "rtol": 0.0,
-        "maxiter": iterations,
+        "rtol": case.rtol,
+        "maxiter": None if case.rtol else case.iterations,
         "method": WAYS[way],
-        "columns": columns,
+        "columns": way if way in ("together", "block") else "one by one",
     }
     result = solver.solve(b, **how)
-    return result.timings["kernel"] / result.iterations
+    if not case.rtol:
+        return float(result.timings["kernel"] / result.iterations)
+    if not result.converged:
+        raise RuntimeError(f"{way}: {result.message}")
+    case.facts[f"iterations {way}"] = result.iterations
+    return float(result.timings["kernel"] / case.columns)
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -36,7 +40,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     b = np.random.default_rng(case.columns).standard_normal((A.shape[0], case.columns))
     with Solver(A, engine=case.engine, pes=case.pes, pc="jacobi") as solver:
         case.facts["plan"] = {k: v for k, v in solver.plan.items() if not isinstance(v, list)}
-        yield {way: partial(timed, solver, b, way, case.iterations) for way in WAYS}
+        yield {way: partial(timed, case, solver, b, way) for way in WAYS}
 
 
 BENCH = Bench(
@@ -52,6 +56,7 @@ BENCH = Bench(
         "engine": ("auto",),
         "pes": (1,),
         "iterations": (200,),
+        "rtol": (0.0, 1e-8),
     },
     cpu={
         "matrix": (

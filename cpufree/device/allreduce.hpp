@@ -22,17 +22,21 @@
 // for several packets at once, and where nothing lies between push and pull they do not look before
 // a packet can have come. (A collector for each value and PE, a second hop, and slots in several
 // copies were tried: no gain, or a loss.)
+//
+// More than `kReduceWidth` values travel in groups of as many, each with slots of its own. All
+// groups are on their way before the first one is awaited, so that they wait for one another once.
 #pragma once
 
 #include "cpufree/device/wait.hpp"
 
 namespace cpufree {
 
-inline constexpr int kReduceWidth = 8;  // most values of one all-reduce
+inline constexpr int kReduceWidth = 8;  // most values of a group
 
-// Packets that an AllReduce needs on every PE.
-CPUFREE_FN std::int64_t reduce_slot_count(int pes, int blocks) {
-  return std::int64_t{2} * pes * blocks * kReduceWidth;
+// Packets that an AllReduce of up to `values` values needs on every PE.
+CPUFREE_FN std::int64_t reduce_slot_count(int pes, int blocks, int values = kReduceWidth) {
+  const int groups = (values + kReduceWidth - 1) / kReduceWidth;
+  return std::int64_t{2} * pes * blocks * kReduceWidth * groups;
 }
 
 template <Port P>
@@ -45,18 +49,23 @@ class AllReduce {
   CPUFREE_KERNEL_FN Epoch epoch() const { return epoch_; }
   CPUFREE_KERNEL_FN void go_on_from(Epoch epoch) { epoch_ = epoch; }
 
-  // Contributes K <= kReduceWidth values, each a partial sum of the calling thread.
+  // Contributes K values, each a partial sum of the calling thread.
   template <int K>
   CPUFREE_KERNEL_FN void push(const double (&partial)[K]) {
-    static_assert(K <= kReduceWidth);
     ++epoch_;
     // The host speaks to one thread of one block, which tells the others.
     const bool ear = first_pe() == port_.pe() && port_.block() == 0 && port_.lane() == 0;
     const unsigned note = ear ? port_.host_notes() : 0U;
-    const int source = place() * port_.blocks() + port_.block();
-    port_.scatter(partial, pes(), note, [&](int pe, int k, double sum, unsigned notes) {
-      port_.put_packet(slots_ + slot(source, k), member(pe), sum, make_tag(epoch_, notes));
-    });
+    if constexpr (K <= kReduceWidth)
+      push_group(partial, note, slots_);
+    else
+      each_group<K>([&]<int first, int count>() {
+        double group[count];
+        CPUFREE_UNROLL
+        for (int k = 0; k < count; ++k) group[k] = partial[first + k];
+        if (first > 0) port_.sync_block();  // the port has room for the sums of one group
+        push_group(group, note, slots_of(first));
+      });
   }
 
   // Sums what all blocks pushed into `total`, and joins their notes. `gone`: a wait of the calling
@@ -132,23 +141,55 @@ class AllReduce {
     int step;
   };
 
+  // f<first value, values>() of each group.
+  template <int K, int first = 0, class F>
+  CPUFREE_KERNEL_FN static void each_group(F&& f) {
+    f.template operator()<first, (K - first < kReduceWidth ? K - first : kReduceWidth)>();
+    if constexpr (first + kReduceWidth < K) each_group<K, first + kReduceWidth>(f);
+  }
+  CPUFREE_KERNEL_FN Packet* slots_of(int first) const {
+    return slots_ + std::int64_t{2} * sources() * first;
+  }
+  template <int K>
+  CPUFREE_KERNEL_FN void push_group(const double (&partial)[K], unsigned note, Packet* slots) {
+    static_assert(K <= kReduceWidth);
+    const int source = place() * port_.blocks() + port_.block();
+    port_.scatter(partial, pes(), note, [&](int pe, int k, double sum, unsigned notes) {
+      port_.put_packet(slots + slot(source, k), member(pe), sum, make_tag(epoch_, notes));
+    });
+  }
+
   template <int K>
   CPUFREE_KERNEL_FN bool join(double (&total)[K], unsigned& notes, bool gone, bool on_its_way) {
     unsigned bits = gone ? kGone : 0U;
+    if constexpr (K <= kReduceWidth)
+      join_group(total, bits, on_its_way, slots_);
+    else
+      each_group<K>([&]<int first, int count>() {
+        double group[count];
+        if (first > 0) port_.sync_block();
+        join_group(group, bits, on_its_way && first == 0, slots_of(first));
+        CPUFREE_UNROLL
+        for (int k = 0; k < count; ++k) total[first + k] = group[k];
+      });
+    notes = bits & ~kGone;
+    return (bits & kGone) == 0U;
+  }
+  template <int K>
+  CPUFREE_KERNEL_FN void join_group(double (&total)[K], unsigned& bits, bool on_its_way,
+                                    const Packet* slots) {
     port_.combine(
         total, bits, on_its_way,
         [&](int k, int rank, int size) {
           const int stride = P::slots_by_source ? kReduceWidth : 1;
           const int count = rank < sources() ? (sources() - rank + size - 1) / size : 0;
           const int most = (sources() + size - 1) / size;
-          return Part{slots_ + slot(rank, k), size * stride, count, most, rank, size};
+          return Part{slots + slot(rank, k), size * stride, count, most, rank, size};
         },
         [&](const Part& part) {
           if (P::batch > 2 && part.most <= 2) return collect<2>(part, bits);
           return collect<P::batch>(part, bits);
         });
-    notes = bits & ~kGone;
-    return (bits & kGone) == 0U;
   }
 
   // The sum of a part, N packets looked at together.

@@ -112,6 +112,18 @@ inline constexpr int kColumnsOf = 1;
 template <class T, int K>
 inline constexpr int kColumnsOf<Columns<T, K>> = K;
 
+// The type of one of its values.
+template <class V>
+struct ElementOfRow {
+  using Type = V;
+};
+template <class T, int K>
+struct ElementOfRow<Columns<T, K>> {
+  using Type = T;
+};
+template <class V>
+using ElementOf = typename ElementOfRow<V>::Type;
+
 // The value of column k.
 template <class T>
 CPUFREE_FN T& of_column(T& value, int) {
@@ -125,7 +137,15 @@ template <class T, int K>
 CPUFREE_FN const T& of_column(const Columns<T, K>& values, int k) {
   return values[k];
 }
-// The same where k is known at run time alone, and the values are in registers.
+// The same number in every column.
+template <class V>
+CPUFREE_FN V in_all_columns(ElementOf<V> value) {
+  if constexpr (kColumnsOf<V> == 1)
+    return value;
+  else
+    return V::each([&](int) { return value; });
+}
+// The value of column k where k is known at run time alone, and the values are in registers.
 CPUFREE_FN double pick(double value, int) { return value; }
 template <int K>
 CPUFREE_FN double pick(const Columns<double, K>& values, int k) {

@@ -77,8 +77,9 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
   // Sums received: total[k] = the sum of body(prepare(k, rank, size)) over rank < size, for all
   // threads, `bits` joined (bitwise or) after the bodies. Contains a barrier after all bodies.
   // `flagged`: what was scattered is still on its way; where looking too soon does harm, bodies
-  // start after about the time that a packet travels. `scatter` and `combine` are called in turn.
-  // The order of summation depends on `lanes` alone.
+  // start after about the time that a packet travels. `scatter` and `combine` are called in turn,
+  // or as many of each, with a `sync_block` between two calls of the same one. The order of
+  // summation depends on `lanes` alone.
   port.combine(total, bits, flagged, AnyPart{}, AnyBody{});
 
   // What a thread has is not to be kept in registers for rare uses: `recall` brings the last

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "cpufree/base/annotate.hpp"
+#include "cpufree/device/columns.hpp"
 #include "cpufree/device/port.hpp"
 
 namespace cpufree {
@@ -35,9 +36,10 @@ struct FactorSlices {
   const std::int32_t* wide = nullptr;
   std::int32_t count = 0;
 
-  // Calls f(row, (F x)(row)) for all rows of the block, shared among its threads.
-  template <Port P, class T, class F>
-  CPUFREE_KERNEL_FN void multiply(P& port, const T* x, F&& f) const {
+  // Calls f(row, (F x)(row)) for all rows of the block, shared among its threads. V: a number, or
+  // Columns of them.
+  template <Port P, class V, class F>
+  CPUFREE_KERNEL_FN void multiply(P& port, const V* x, F&& f) const {
     constexpr int W = kFactorWidth<P>;
     if constexpr (P::width > 1) {
       for (std::int32_t s = port.lane(); s < count; s += port.lanes()) {
@@ -53,8 +55,8 @@ struct FactorSlices {
       for (std::int32_t s = port.lane() / W; s < count; s += warps) {
         const FactorSlice here = slice[s];
         const float* const v = value + here.first + lane;
-        const T* const from = x + here.base;
-        const T sum = here.wide != 0
+        const V* const from = x + here.base;
+        const V sum = here.wide != 0
                           ? sum_of_row<W>(v, wide + here.column + lane, here.length, from)
                           : sum_of_row<W>(v, narrow + here.column + lane, here.length, from);
         const std::int32_t i = row[s * W + lane];
@@ -64,16 +66,20 @@ struct FactorSlices {
   }
 
  private:
-  static constexpr int kBatch = 4;  // entries that are under way together
+  // Entries that are under way together, as registers allow.
+  template <class V>
+  static constexpr int kBatchOf = kColumnsOf<V> < 4 ? 4 / kColumnsOf<V> : 1;
 
-  template <int W, class C, class T>
-  CPUFREE_KERNEL_FN static T sum_of_row(const float* v, const C* column, std::int32_t length,
-                                        const T* x) {
-    T sum = 0;
+  template <int W, class C, class V>
+  CPUFREE_KERNEL_FN static V sum_of_row(const float* v, const C* column, std::int32_t length,
+                                        const V* x) {
+    using T = ElementOf<V>;
+    constexpr int kBatch = kBatchOf<V>;
+    V sum = {};
     std::int32_t k = 0;
     for (; k + kBatch <= length; k += kBatch) {
       float factor[kBatch];
-      T operand[kBatch];
+      V operand[kBatch];
       CPUFREE_UNROLL
       for (int j = 0; j < kBatch; ++j) {
         factor[j] = v[(k + j) * W];
@@ -86,13 +92,14 @@ struct FactorSlices {
     return sum;
   }
 
-  template <int W, class C, class T, class F>
+  template <int W, class C, class V, class F>
   CPUFREE_KERNEL_FN void vector_of_rows(std::int32_t s, const FactorSlice& here, const C* columns,
-                                        const T* x, F&& f) const {
-    T sum[W] = {};
+                                        const V* x, F&& f) const {
+    using T = ElementOf<V>;
+    V sum[W] = {};
     const float* v = value + here.first;
     const C* column = columns + here.column;
-    const T* const from = x + here.base;
+    const V* const from = x + here.base;
     for (std::int32_t k = 0; k < here.length; ++k, v += W, column += W) {
       CPUFREE_INDEPENDENT
       for (int l = 0; l < W; ++l) sum[l] += static_cast<T>(v[l]) * from[column[l]];

@@ -20,22 +20,20 @@ struct ColdResult {
 // products: with a copy for each use, a kernel with the Chebyshev preconditioner took them seven
 // times as long.
 template <class Ctx>
-CPUFREE_COLD_FN ColdResult<Ctx> product_cold(typename Ctx::PortType port,
-                                             const typename Ctx::Args& args,
-                                             const typename Ctx::Share& share,
-                                             const typename Ctx::BlockVectors& vectors,
-                                             typename Ctx::State before, Ghosted<typename Ctx::T> v,
-                                             Private<typename Ctx::T> to, bool subtracts) {
-  using T = typename Ctx::T;
+CPUFREE_COLD_FN ColdResult<Ctx> product_cold(
+    typename Ctx::PortType port, const typename Ctx::Args& args, const typename Ctx::Share& share,
+    const typename Ctx::BlockVectors& vectors, typename Ctx::State before,
+    Ghosted<typename Ctx::Values> v, Private<typename Ctx::Values> to, bool subtracts) {
+  using Values = typename Ctx::Values;
   Ctx c(port, args, share, vectors, before);
-  const bool met =
-      c.multiply(v, [&](Row i, int, T value) { to[i] = subtracts ? to[i] - value : value; });
+  const bool met = c.multiply(
+      v, [&](Row i, int, const Values& value) { to[i] = subtracts ? to[i] - value : value; });
   return {c.state(), {}, met};
 }
 
 // False: a wait gave up.
-template <class Ctx, class T>
-CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<T>& v, const Private<T>& to,
+template <class Ctx, class V>
+CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<V>& v, const Private<V>& to,
                                       bool subtracts = false) {
   const auto answer =
       product_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state(), v, to, subtracts);
@@ -45,11 +43,10 @@ CPUFREE_KERNEL_FN bool multiply_apart(Ctx& c, const Ghosted<T>& v, const Private
 
 // Sums of a rare place, out of line: an all-reduce is long, and methods have one of their own in
 // their loops. All are summed wherever fewer are wanted, so that one copy serves all: those of an
-// iteration of predict-and-recompute CG; of several columns, which are summed one after another,
-// those of a true residual.
+// iteration of predict-and-recompute CG; of several columns, those of a true residual.
 template <class Ctx>
 struct RareSums {
-  static constexpr int kCount = Ctx::kColumns == 1 ? 5 : 3;
+  static constexpr int kCount = rare_sums(Ctx::kColumns);
   typename Ctx::Sums partial[kCount];
   typename Ctx::Totals total[kCount] = {};
 };

@@ -25,6 +25,14 @@ struct Row {
 // holds a value for each of them, side by side: `V` below is a number, or Columns of them.
 inline constexpr int kMostColumns = 8;
 
+// Most sums of one all-reduce in a solve of K columns: a Gram matrix of all columns, and one more
+// of each (block_cg.hpp), or what is rare (RareSums).
+CPUFREE_FN constexpr int rare_sums(int columns) { return columns == 1 ? 5 : 3; }
+CPUFREE_FN constexpr int most_sums(int columns) {
+  const int gram = columns * (columns + 1) / 2 + columns, rare = rare_sums(columns) * columns;
+  return gram > rare ? gram : rare;
+}
+
 // My block's part of a vector that no other block reads.
 template <class V>
 struct Private {
@@ -189,6 +197,9 @@ struct SolveArgs {
   double* history = nullptr;          // PE 0: of each column history_capacity squares of norms
   Split* splits = nullptr;            // one per block; of a study of the times
   const TraceRing* traces = nullptr;  // one per block; of a solve that is traced
+  // Of several columns with factors: in place of those that the factors' shares name.
+  ValuesOf<T, K>* operand[2] = {};
+  Flag* factor_flags = nullptr;
 };
 
 // What a kernel reports is of the column whose residual is largest relative to its right-hand side:

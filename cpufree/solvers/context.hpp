@@ -209,27 +209,34 @@ class Context : public BlockRows<P, M, Format, K> {
   CPUFREE_KERNEL_FN bool sum(const Sums (&partial)[N], Totals (&total)[N]) {
     return sum(partial, total, [] {});
   }
-  // N sums of each column, in one all-reduce where that is wide enough, else in one for each sum.
+  // N sums of each column, in one all-reduce.
   template <int N, class F, class... V>
   CPUFREE_KERNEL_FN bool sum(const Sums (&partial)[N], Totals (&total)[N], F&& meanwhile,
                              const V&... next) {
-    if constexpr (N * K <= kReduceWidth) {
-      return sum_together(partial, total, meanwhile, next...);
-    } else {
-      unsigned notes = 0;  // of all of them: a note comes with one
-      for (int n = 0; n < N; ++n) {
-        const Sums one[1] = {partial[n]};
-        Totals sum[1];
-        const auto once = [&] {
-          if (n == 0) meanwhile();
-        };
-        if (!sum_together(one, sum, once)) return false;
-        total[n] = sum[0];
-        notes |= notes_;
-      }
-      notes_ = notes;
-      return true;
+    double sums[N * K], totals[N * K];
+    CPUFREE_UNROLL
+    for (int n = 0; n < N; ++n) {
+      const Totals lanes = partial[n].sum();
+      CPUFREE_UNROLL
+      for (int k = 0; k < K; ++k) sums[n * K + k] = of_column(lanes, k);
     }
+    const bool here = sum_numbers(sums, totals, meanwhile, next...);
+    CPUFREE_UNROLL
+    for (int n = 0; n < N; ++n) {
+      CPUFREE_UNROLL
+      for (int k = 0; k < K; ++k) of_column(total[n], k) = totals[n * K + k];
+    }
+    return here;
+  }
+  // Sums of N numbers of each thread, in one all-reduce.
+  template <int N, class F, class... V>
+  CPUFREE_KERNEL_FN bool sum_numbers(const double (&partial)[N], double (&total)[N], F&& meanwhile,
+                                     const V&... next) {
+    static_assert(N <= most_sums(K));
+    return reduction_.sum(partial, total, notes_, gone_, [&] {
+      if (port_.bookkeeper()) meanwhile();
+      prefetch_start(next...);
+    });
   }
 
  protected:
@@ -244,29 +251,6 @@ class Context : public BlockRows<P, M, Format, K> {
     const Vector v = (scratch_++ & 1U) == 0U ? vectors.scratch[0] : vectors.scratch[1];
     if (v.halo != nullptr) port_.sync_block();  // all my reads before my first put: proof (ii)
     return v;
-  }
-
-  // `sum` by one all-reduce.
-  template <int N, class F, class... V>
-  CPUFREE_KERNEL_FN bool sum_together(const Sums (&partial)[N], Totals (&total)[N], F&& meanwhile,
-                                      const V&... next) {
-    double sums[N * K], totals[N * K];
-    CPUFREE_UNROLL
-    for (int n = 0; n < N; ++n) {
-      const Totals lanes = partial[n].sum();
-      CPUFREE_UNROLL
-      for (int k = 0; k < K; ++k) sums[n * K + k] = of_column(lanes, k);
-    }
-    const bool here = reduction_.sum(sums, totals, notes_, gone_, [&] {
-      if (port_.bookkeeper()) meanwhile();
-      prefetch_start(next...);
-    });
-    CPUFREE_UNROLL
-    for (int n = 0; n < N; ++n) {
-      CPUFREE_UNROLL
-      for (int k = 0; k < K; ++k) of_column(total[n], k) = totals[n * K + k];
-    }
-    return here;
   }
 
   template <class X, class F, class... V>

@@ -43,7 +43,8 @@ CPUFREE_KERNEL_FN double noise(std::int32_t row) {
 
 // `kLanczosSteps` steps of Jacobi-CG from a random residual: their coefficients are the Lanczos
 // matrix of D^-1 A, whose largest eigenvalue nears that of D^-1 A from below. Returned times 1.05,
-// and never above the row-sum bound. Uses r, p, s. Exchanges of p: an all-reduce lies between (i).
+// and never above the row-sum bound. Of several columns all do the same. Uses r, p, s. Exchanges of
+// p: an all-reduce lies between (i).
 template <class Ctx>
 CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
                                                 const typename Ctx::Args& args,
@@ -51,6 +52,7 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
                                                 const typename Ctx::BlockVectors& v,
                                                 typename Ctx::State state) {
   using T = typename Ctx::T;
+  using Values = typename Ctx::Values;
   Ctx c(port, args, share, v, state);
   const Jacobi<T> jacobi(v);
   double diagonal[kLanczosSteps] = {};
@@ -64,39 +66,42 @@ CPUFREE_COLD_FN ColdResult<Ctx> lambda_max_cold(typename Ctx::PortType port,
   for (; steps < kLanczosSteps; ++steps) {
     RareSums<Ctx> sums, curvature;
     c.rows([&](Row i, int lane) {
-      v.r[i] = steps == 0 ? static_cast<T>(noise(c.global_row(i)))
+      v.r[i] = steps == 0 ? in_all_columns<Values>(static_cast<T>(noise(c.global_row(i))))
                           : v.r[i] - static_cast<T>(alpha) * v.s[i];
-      sums.partial[0][lane] += static_cast<double>(jacobi.image(i, v.r[i])) * v.r[i];
+      const Values r = v.r[i];
+      add_products(sums.partial[0][lane], jacobi.image(i, r), r);
     });
     double before = rho;
-    if (!sum_apart(c, sums)) return {c.state(), 0.0, false};
-    rho = sums.total[0];
+    if (!sum_apart(c, sums)) return {c.state(), {}, false};
+    rho = of_column(sums.total[0], 0);
     if (!(rho > 1e-20 * before)) break;
     beta = steps == 0 ? 0.0 : rho / before;
     c.exchange(v.p,
                [&](Row i, int) { return jacobi.image(i, v.r[i]) + static_cast<T>(beta) * v.p[i]; });
-    if (!multiply_apart(c, v.p, v.s)) return {c.state(), 0.0, false};
+    if (!multiply_apart(c, v.p, v.s)) return {c.state(), {}, false};
     c.rows([&](Row i, int lane) {
-      curvature.partial[0][lane] += static_cast<double>(v.p[i]) * v.s[i];
+      const Values p = v.p[i], s = v.s[i];
+      add_products(curvature.partial[0][lane], p, s);
     });
-    if (!sum_apart(c, curvature)) return {c.state(), 0.0, false};
-    const double total = curvature.total[0];
+    if (!sum_apart(c, curvature)) return {c.state(), {}, false};
+    const double total = of_column(curvature.total[0], 0);
     if (!(total > 0.0)) break;  // not positive definite: the solver will say so
     const double previous = alpha;
     alpha = rho / total;
     diagonal[steps] = 1.0 / alpha + (steps > 0 ? beta / previous : 0.0);
     if (steps > 0) squares[steps - 1] = beta / (previous * previous);
   }
-  if (steps == 0) return {c.state(), lambda_max, true};
+  if (steps == 0) return {c.state(), in_all_columns<typename Ctx::Totals>(lambda_max), true};
   const double estimate = 1.05 * largest_eigenvalue(diagonal, squares, steps, lambda_max);
-  return {c.state(), estimate < lambda_max ? estimate : lambda_max, true};
+  const double found = estimate < lambda_max ? estimate : lambda_max;
+  return {c.state(), in_all_columns<typename Ctx::Totals>(found), true};
 }
 
 template <class Ctx>
 CPUFREE_KERNEL_FN bool estimate_lambda_max(Ctx& c, double& lambda_max) {
   const auto answer = lambda_max_cold<Ctx>(c.port(), c.args, c.share(), c.vectors, c.state());
   c.go_on_from(answer.after);
-  lambda_max = answer.value;
+  lambda_max = of_column(answer.value, 0);
   return answer.met;
 }
 

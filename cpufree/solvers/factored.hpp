@@ -22,44 +22,51 @@ namespace cpufree {
 // Rows of a factor belong to other threads than those of A. So a barrier lies between the products
 // and the next loop over rows, at the end of `apply`; and one between the loops before and the
 // products, in arrive_local.
-template <class T>
+//
+// K columns have operands and flags of their own, which the arguments name: those of the shares are
+// for one.
+template <class T, int K = 1>
 struct Factored {
   static constexpr bool pointwise = false;
-  Private<T> out;
+  using V = ValuesOf<T, K>;
+  Private<V> out;
   // Exchanges that have taken place. All threads read it before the first barrier of `apply`; then
   // one thread writes it, and the last barrier lies before the next reads.
   mutable Epoch exchanges = 0;
 
-  CPUFREE_KERNEL_FN explicit Factored(const BlockVectors<T>& v) : out(v.out) {}
+  CPUFREE_KERNEL_FN explicit Factored(const BlockVectors<T, K>& v) : out(v.out) {}
 
   template <class Ctx>
   CPUFREE_KERNEL_FN static bool prepare(Ctx&) {
     return true;
   }
   CPUFREE_KERNEL_FN static void report(Outcome&) {}
-  CPUFREE_KERNEL_FN T image(Row i, T) const { return out[i]; }
-  CPUFREE_KERNEL_FN Private<T> reads() const { return out; }
+  CPUFREE_KERNEL_FN V image(Row i, const V&) const { return out[i]; }
+  CPUFREE_KERNEL_FN Private<V> reads() const { return out; }
 
   template <class Ctx>
-  CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<T>& v) const {
+  CPUFREE_KERNEL_FN bool apply(Ctx& c, const Private<V>& v) const {
     const FactorShare<T>& share = c.args.factors[c.port().block()];
     const T* const scale = share.scale;
-    Arrivals<typename Ctx::PortType> arrivals(c.port(), share.board, exchanges);
+    ArrivalBoard of_columns;
+    if constexpr (K > 1) of_columns = share.board, of_columns.flags = c.args.factor_flags;
+    Arrivals<typename Ctx::PortType> arrivals(c.port(), K > 1 ? of_columns : share.board,
+                                              exchanges);
     arrivals.begin();
-    T* to = mine(c, share, arrivals.epoch());
+    V* to = mine(c, share, arrivals.epoch());
     c.rows([&](Row i, int) { to[i.j] = scale[i.j] * v[i]; });
     CPUFREE_ONE_COPY
     for (int k = 0; k < share.count; ++k) {
       arrivals.arrive_local();
       if (!arrivals.wait_local()) return false;
-      const T* const from = share.operand[arrivals.epoch() & 1U];
+      const V* const from = operand(c, share, arrivals.epoch());
       const bool last = k + 1 == share.count;
       if (!last) {
         arrivals.begin();
         to = mine(c, share, arrivals.epoch());
       }
-      T* const result = last ? out.data : to;
-      share.factor[k].multiply(c.port(), from, [&](std::int32_t row, T value) {
+      V* const result = last ? out.data : to;
+      share.factor[k].multiply(c.port(), from, [&](std::int32_t row, const V& value) {
         result[row] = last ? scale[row] * value : value;
       });
     }
@@ -69,10 +76,17 @@ struct Factored {
   }
 
  private:
-  // My part of the operand of an exchange.
+  // The operand of an exchange, and my part of it.
   template <class Ctx>
-  CPUFREE_KERNEL_FN static T* mine(Ctx& c, const FactorShare<T>& share, Epoch exchange) {
-    return share.operand[exchange & 1U] + c.share().first_private;
+  CPUFREE_KERNEL_FN static V* operand(Ctx& c, const FactorShare<T>& share, Epoch exchange) {
+    if constexpr (K > 1)
+      return c.args.operand[exchange & 1U];
+    else
+      return share.operand[exchange & 1U];
+  }
+  template <class Ctx>
+  CPUFREE_KERNEL_FN static V* mine(Ctx& c, const FactorShare<T>& share, Epoch exchange) {
+    return operand(c, share, exchange) + c.share().first_private;
   }
 };
 

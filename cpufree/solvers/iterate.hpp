@@ -41,7 +41,9 @@
 // Columns that have ended. Others go on, and loops have no conditions for columns: so the vectors
 // p, r and s of an ended column become +0, its beta +0 and its alpha -0 (Method::freeze). Then
 // A p = 0, r - alpha s = 0, p = M r + beta p = 0, and x + alpha p = x + (-0) = x to the last bit,
-// whatever x is. No NaN of a column comes into another one: no verb combines two of them.
+// whatever x is. No NaN of a column comes into another one: no verb combines two of them. A method
+// whose columns share directions (`kCoupled`) keeps its vectors, freezes by its coefficients alone,
+// and restarts in all columns that go on where it restarts in one.
 #pragma once
 
 #include "cpufree/solvers/true_residual.hpp"
@@ -61,11 +63,12 @@ CPUFREE_KERNEL_FN bool end_columns(Ctx& c, Method& method, Monitors<Ctx>& monito
     const bool left = !monitors.all_stop();
     if (!ended.any()) return left;
     const auto& v = c.vectors;
-    c.rows([&](Row i, int) {
-      v.p.set(i, select(ended, Values{}, v.p[i]));
-      v.r[i] = select(ended, Values{}, v.r[i]);
-      v.s[i] = select(ended, Values{}, v.s[i]);
-    });
+    if constexpr (!Method::kCoupled)
+      c.rows([&](Row i, int) {
+        v.p.set(i, select(ended, Values{}, v.p[i]));
+        v.r[i] = select(ended, Values{}, v.r[i]);
+        v.s[i] = select(ended, Values{}, v.s[i]);
+      });
     c.port().sync_block();  // all threads have asked who ends
     c.each_column([&](int k) {
       if (!ended.has(k)) return;
@@ -150,6 +153,7 @@ class Recurrence {
   using Monitor = typename Ctx::Monitor;
 
   static constexpr bool kRestarts = true;  // from r = b - A x, where r had been inaccurate
+  static constexpr bool kCoupled = false;  // p, r and s of a column are that column's alone
 
   CPUFREE_KERNEL_FN Recurrence(Ctx& c, const M& m, const Monitors<Ctx>& monitors)
       : c_(c), m_(m), v_(c.vectors), monitors_(monitors) {}

@@ -79,7 +79,6 @@ template <template <class, class> class Algorithm, class M, class Ctx>
 CPUFREE_KERNEL_FN void solve_in(typename Ctx::PortType& port, const typename Ctx::Args& args) {
   using P = typename Ctx::PortType;
   constexpr bool kOnChip = Ctx::kComputes && Ctx::kColumns == 1;
-  static_assert(Ctx::kColumns == 1 || M::pointwise);
   typename P::template Kept<typename Ctx::Share> share = port.keep(share_of<Ctx>(port, args));
   typename P::template Kept<typename Ctx::BlockVectors> vectors =
       port.keep(block_vectors(args, share, port.fast_memory()));
@@ -99,7 +98,8 @@ CPUFREE_KERNEL_FN void solve_in(typename Ctx::PortType& port, const typename Ctx
   });
 }
 
-// The kernel: for one column; for K by ConjugateGradient and a pointwise M, with nothing on chip.
+// The kernel: for one column; for K by ConjugateGradient or BlockConjugateGradient, with an M that
+// is pointwise or of K columns, and with nothing on chip.
 template <template <class, class> class Algorithm, class M, class Format = AnySlices, Port P,
           class Matrix, int K>
 CPUFREE_KERNEL_FN void solve_kernel(P& port, const SolveArgs<Matrix, K>& args) {

@@ -6,7 +6,7 @@
 
 namespace cpufree {
 
-enum class Method : std::int32_t { cg, prcg, pipecg, minres, bicgstab };
+enum class Method : std::int32_t { cg, prcg, pipecg, minres, bicgstab, block_cg };
 enum class Preconditioner : std::int32_t { none, jacobi, chebyshev, fsai, amg };
 
 // Why a solve ended. Names and meanings after PETSc's KSPConvergedReason where it has one.
@@ -38,6 +38,7 @@ struct SolveParams {
 
 struct Outcome {
   Reason reason = Reason::running;
+  std::int32_t dependent = 0;  // block_cg: 1 if it was found to depend on the other columns
   std::int64_t iterations = 0;
   double residual = 0.0;           // norm of the recurrence's residual
   double true_residual = 0.0;      // norm of b - A x

@@ -133,6 +133,10 @@ class Monitors {
   }
 
   CPUFREE_KERNEL_FN void end(int k) { running_[k] = false; }
+  // Has it start anew unless it stops, as another column does.
+  CPUFREE_KERNEL_FN void restart(int k) {
+    if (verdict_[k] != Verdict::stop) verdict_[k] = Verdict::restart;
+  }
 
   // Tells the host of the column that is farthest from its end; a single one tells as it counts.
   CPUFREE_KERNEL_FN void report(Ctx& c) const {

@@ -111,6 +111,11 @@ CPUFREE_KERNEL_FN bool verify(Ctx& c, const Method& method, Monitors<Ctx>& monit
     monitors[k].record_weighted(pick(weighted, k));
     monitors.verify(c, k, method, pick(rr, k), keep != Keep::nothing);
   });
+  if constexpr (Method::kCoupled)
+    if (monitors.which(Verdict::restart).any()) {
+      c.port().sync_block();  // all threads have asked
+      c.each_column([&](int k) { monitors.restart(k); });
+    }
   const ColumnMask anew = monitors.which(Verdict::restart);
   return !anew.any() || keep == Keep::accurate ||
          true_residual(c, Keep::accurate, anew, rr, weighted);

@@ -12,7 +12,7 @@ import numpy.typing as npt
 Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
 Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg", "minres", "bicgstab"] | str
 Preconditioner: TypeAlias = Literal["auto", "jacobi", "chebyshev", "fsai", "amg", "none"] | str
-Columns: TypeAlias = Literal["auto", "together", "one by one"] | str
+Columns: TypeAlias = Literal["auto", "together", "block", "one by one"] | str
 """How several right-hand sides are solved."""
 Reuse: TypeAlias = Literal["auto", "pattern", "none"] | str
 """Whether the aggregates of multigrid are kept in an update."""

@@ -99,7 +99,7 @@ KINDS = {
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
     "trace": "bool, str or path, optional",
-    "columns": '{"auto", "together", "one by one"}, default "auto"',
+    "columns": '{"auto", "together", "block", "one by one"}, default "auto"',
 }
 
 MEANINGS = {
@@ -150,8 +150,9 @@ MEANINGS = {
     "chebyshev_degree": "Steps of the polynomial of the preconditioner chebyshev.",
     "columns": """How several right-hand sides are solved: up to 8 together by cg, which reads A
         once for all of them, each with its own steps, stopping test and reason to end, all with
-        one time_limit; or one by one, each with a time_limit of its own. Auto is together where
-        that pays; `Result.why` tells.""",
+        one time_limit; the same as a block, by block CG (O'Leary 1980), whose directions serve
+        all columns: fewer iterations, each of which costs more; or one by one, each with a
+        time_limit of its own. Auto is together where that pays; `Result.why` tells.""",
     "trace": """True, or the name of a file (.pftrace, .json, .csv) that is written: what each block
         sends, computes and waits for is recorded (`Result.trace`). Results have the same bits; of
         one right-hand side.""",

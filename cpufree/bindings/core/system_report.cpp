@@ -57,6 +57,7 @@ nb::dict dict_of(SolveResult result, const nb::object& x, const PlanReport& plan
   nb::dict d;
   d["x"] = x;
   d["reason"] = reason_name(o.reason);
+  d["dependent"] = o.dependent;
   d["iterations"] = o.iterations;
   d["residual"] = o.residual;
   d["true_residual"] = o.true_residual;

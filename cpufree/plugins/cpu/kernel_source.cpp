@@ -20,12 +20,12 @@ std::string text_for(const std::string& headers, const std::string& kind,
          "  return reinterpret_cast<const void*>(kernel);\n}\n";
 }
 
-std::string near_kernel(const SolveSpec& spec, const std::string& type) {
+std::string near_kernel(const SolveSpec& spec, const std::string& type, int columns = 1) {
   const std::string study = spec.study == Study::none
                                 ? "solve_kernel<"
                                 : "study_kernel<" + std::string(name_of(spec.study)) + ", ";
-  return study + algorithm_of(spec.method) + ", " + class_of(spec.preconditioner) + "<" + type +
-         ">>";
+  return study + algorithm_of(spec.method) + ", " + class_of(spec.preconditioner, type, columns) +
+         ">";
 }
 
 std::string far_kernel(const SolveSpec& spec, const std::string& type) {
@@ -50,9 +50,10 @@ CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, 
   std::string headers =
       include_line(spec.study == Study::none ? "solvers/kernel.hpp" : "solvers/study.hpp");
   if (spec.preconditioner == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
+  if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
   if (nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
   made.text = text_for(headers, "CpuKernel<" + type + ", " + count + ">",
-                       nodes ? far_kernel(spec, type) : near_kernel(spec, type));
+                       nodes ? far_kernel(spec, type) : near_kernel(spec, type, columns));
   return made;
 }
 

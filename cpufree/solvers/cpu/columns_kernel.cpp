@@ -5,6 +5,7 @@ namespace cpufree {
 
 template <class T, int K>
 CpuKernel<T, K> cpu_columns_kernel(const SolveSpec& spec) {
+  if (!is_pointwise(spec.preconditioner)) return nullptr;  // rare: compiled when first used
   return with_columns_kernel<T>(spec, []<template <class, class> class Algorithm, class M>() {
     return static_cast<CpuKernel<T, K>>(solve_kernel<Algorithm, M>);
   });

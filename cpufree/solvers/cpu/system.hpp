@@ -74,7 +74,7 @@ class CpuSystem final : public System<T> {
     std::size_t columns = 0;
     Heap<T> heap;
     std::unique_ptr<CpuHeaps> heaps;
-    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
+    std::vector<std::array<Array<T>, kColumnVectors>> vectors;  // of each PE (ColumnVector)
   };
 
   CpuSystem(std::int64_t rows, const SystemSpec& spec);
@@ -103,7 +103,7 @@ class CpuSystem final : public System<T> {
   cpu_threads::LaunchConfig launch_config() const;
   ThreadsRun run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                  const Progress& progress);
-  void reserve_columns(std::size_t columns);
+  void reserve_columns(const SolveSpec& spec, std::size_t columns);
   template <int K>
   std::vector<SolveArgs<Matrix, K>> columns_arguments(const SolveSpec& spec, bool guess,
                                                       std::span<const double> scale);

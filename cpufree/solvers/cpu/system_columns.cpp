@@ -19,16 +19,20 @@ std::string CpuSystem<T>::refuses_columns() const {
 
 // Memory for N columns; more of it than is needed stays.
 template <class T>
-void CpuSystem<T>::reserve_columns(std::size_t columns) {
-  if (columns_.columns >= columns) return;
-  columns_ = {};
-  columns_.heap = Heap<T>(own_.all, blocks_, extent_, 0, 1, false, columns);
-  columns_.heaps = std::make_unique<CpuHeaps>(own_.all, columns_.heap.bytes);
-  columns_.vectors.resize(pes_.size());
+void CpuSystem<T>::reserve_columns(const SolveSpec& spec, std::size_t columns) {
+  if (columns_.columns < columns) {
+    columns_ = {};
+    columns_.heap = Heap<T>(own_.all, blocks_, extent_, 0, 1, factor_spec_.any(), columns);
+    columns_.heaps = std::make_unique<CpuHeaps>(own_.all, columns_.heap.bytes);
+    columns_.vectors.resize(pes_.size());
+    columns_.columns = columns;
+  }
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
-    for (auto& vector : columns_.vectors[pe])
-      vector = Array<T>(at(pes_[pe].local.rows()) * columns);
-  columns_.columns = columns;
+    for (std::size_t v = 0; v < kColumnVectors; ++v) {
+      auto& vector = columns_.vectors[pe][v];
+      const std::size_t count = at(pes_[pe].local.rows()) * columns_.columns;
+      if (needed_by_columns(spec, v) && vector.size() < count) vector = Array<T>(count);
+    }
 }
 
 template <class T>
@@ -43,14 +47,16 @@ auto CpuSystem<T>::columns_arguments(const SolveSpec& spec, bool guess,
     const auto memory = [&](std::size_t v) {
       return reinterpret_cast<Values*>(columns_.vectors[pe][v].data());
     };
-    a.params = params_of_columns<T>(spec, guess, K);
+    a.params = params_of_columns<T>(spec, diagonal_.bound, guess, K);
     for (std::size_t k = 0; k < K; ++k) a.atol[k] = spec.atol * scale[k];
-    a.vectors.x = memory(0), a.vectors.r = memory(1);
-    a.vectors.s = memory(2), a.vectors.b = memory(3);
+    place_columns(a, spec, memory);
     a.vectors.inverse_diagonal = a.inverse_diagonal =
         pes_[pe].vectors[index_.inverse_diagonal].data();
     columns_.heap.place(a, columns_.heaps->base(static_cast<int>(pe)));
     a.shares = pes_[pe].views.data();
+    a.factors = pes_[pe].factor_views.data();
+    const auto& names = pes_[pe].names;
+    a.global_row = names.empty() ? pes_[pe].local.global_row.data() : names.data();
     a.rows = pes_[pe].local.rows();
     a.send_ptr = pes_[pe].local.send_ptr.data();
     a.destinations = pes_[pe].local.destinations.data();
@@ -72,8 +78,8 @@ void CpuSystem<T>::load_columns(const ColumnViews<T>& from, std::span<const doub
             static_cast<T>(scale[at(k)] * static_cast<double>(views[at(k)].data[at(rows[i])]));
   };
   in_parallel(static_cast<int>(pes_.size()), [&](int pe) {
-    load(from.b, at(pe), 3);
-    if (!from.x0.empty()) load(from.x0, at(pe), 0);
+    load(from.b, at(pe), ColumnVector::b);
+    if (!from.x0.empty()) load(from.x0, at(pe), ColumnVector::x);
   });
 }
 
@@ -83,7 +89,8 @@ template <int K>
 bool CpuSystem<T>::store_column(int k, std::span<T> out, double scale) const {
   bool finite = true;
   for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
-    const auto* const x = reinterpret_cast<const Columns<T, K>*>(columns_.vectors[pe][0].data());
+    const auto* const x =
+        reinterpret_cast<const Columns<T, K>*>(columns_.vectors[pe][ColumnVector::x].data());
     const auto& rows = pes_[pe].local.global_row;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const T value = static_cast<T>(static_cast<double>(x[i][k]) / scale);
@@ -101,7 +108,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_together(const ColumnViews<T>& vect
                                                       const Progress& progress) {
   std::vector<double> scale;
   for (const auto& b : vectors.b) scale.push_back(scale_from(largest_size(b.span())));
-  reserve_columns(K);
+  reserve_columns(spec, K);
   load_columns<K>(vectors, scale);
   auto args = columns_arguments<K>(spec, !vectors.x0.empty(), scale);
   const std::size_t capacity = at(args[0].params.history_capacity);
@@ -142,6 +149,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_columns(const ColumnViews<T>& vecto
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   check_columns(spec, vectors, rows_);
+  require_factors(spec, factor_spec_);
   if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
   for (const auto& view : vectors.b)
     if (!view.on_host())

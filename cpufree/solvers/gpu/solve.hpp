@@ -72,9 +72,9 @@ class GpuSolve {
     std::size_t columns = 0;
     Heap<T> heap;
     std::unique_ptr<GpuHeaps> heaps;
-    std::vector<std::array<Array<T>, 4>> vectors;  // of each PE: x, r, s, b
-    std::vector<Array<std::int32_t>> first_ghost;  // of all PEs, on each
-    Array<Outcome> outcomes;                       // of PE 0, as the histories are
+    std::vector<std::array<Array<T>, kColumnVectors>> vectors;  // of each PE (ColumnVector)
+    std::vector<Array<std::int32_t>> first_ghost;               // of all PEs, on each
+    Array<Outcome> outcomes;                                    // of PE 0, as the histories are
     Array<double> history;
   };
 
@@ -90,7 +90,7 @@ class GpuSolve {
     return heaps_->base(place_.own.first + static_cast<int>(k));
   }
 
-  void reserve_columns(std::size_t columns, std::size_t histories);
+  void reserve_columns(const SolveSpec& spec, std::size_t columns, std::size_t histories);
   void allocate_columns(std::size_t columns);
   std::vector<double> load_columns(const ColumnViews<T>& from);
   template <int K>

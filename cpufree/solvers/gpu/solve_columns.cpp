@@ -13,10 +13,18 @@ using gpu::OnDevice;
 // Memory for N columns, more of which stays than is needed, and for as many histories in all.
 // Throws OutOfMemory; then there is none.
 template <class T>
-void GpuSolve<T>::reserve_columns(std::size_t columns, std::size_t histories) {
+void GpuSolve<T>::reserve_columns(const SolveSpec& spec, std::size_t columns,
+                                  std::size_t histories) {
   ColumnsMemory& memory = columns_;
   try {
     if (memory.columns < columns) allocate_columns(columns);
+    for (std::size_t pe = 0; pe < place_.devices.size(); ++pe)
+      for (std::size_t v = 0; v < kColumnVectors; ++v) {
+        auto& vector = memory.vectors[pe][v];
+        const std::size_t count = at(pes_[pe].private_rows) * memory.columns;
+        if (needed_by_columns(spec, v) && vector.size() < count)
+          vector = Array<T>::uninitialised(place_.devices[pe], count);
+      }
     if (memory.history.size() < histories) {
       memory.history = {};
       memory.history = Array<double>::uninitialised(place_.devices[0], histories);
@@ -33,16 +41,14 @@ template <class T>
 void GpuSolve<T>::allocate_columns(std::size_t columns) {
   ColumnsMemory& memory = columns_;
   memory = {};
-  memory.heap = Heap<T>(place_.own.all, facts_.blocks, facts_.extent,
-                        facts_.block_halos ? facts_.packets : 0, 1, false, columns);
+  memory.heap =
+      Heap<T>(place_.own.all, facts_.blocks, facts_.extent, facts_.block_halos ? facts_.packets : 0,
+              1, place_.spec.factors.any(), columns);
   memory.heaps = std::make_unique<GpuHeaps>(place_.devices, memory.heap.bytes);
   memory.vectors.resize(place_.devices.size());
   std::vector<std::int32_t> first_ghost;
   for (const PeMemory<T>& pe : pes_) first_ghost.push_back(pe.rows);
   for (std::size_t pe = 0; pe < place_.devices.size(); ++pe) {
-    const std::size_t count = at(pes_[pe].private_rows) * columns;
-    for (auto& vector : memory.vectors[pe])
-      vector = Array<T>::uninitialised(place_.devices[pe], count);
     memory.first_ghost.emplace_back(place_.devices[pe], first_ghost);
   }
   memory.outcomes = Array<Outcome>(place_.devices[0], at(kMostColumns));
@@ -67,8 +73,9 @@ std::vector<double> GpuSolve<T>::load_columns(const ColumnViews<T>& from) {
   };
   std::vector<double> scale;
   for (int k = 0; k < columns; ++k) {
-    scale.push_back(put(from.b[at(k)], k, index_.b, 3, scale_from));
-    if (!from.x0.empty()) put(from.x0[at(k)], k, index_.x, 0, [&](double) { return scale.back(); });
+    scale.push_back(put(from.b[at(k)], k, index_.b, ColumnVector::b, scale_from));
+    if (!from.x0.empty())
+      put(from.x0[at(k)], k, index_.x, ColumnVector::x, [&](double) { return scale.back(); });
   }
   return scale;
 }
@@ -88,15 +95,16 @@ auto GpuSolve<T>::columns_arguments(const SolveSpec& spec, bool guess,
     const auto vector = [&](std::size_t v) {
       return reinterpret_cast<Values*>(memory.vectors[k][v].data());
     };
-    a.params = params_of_columns<T>(spec, guess, K);
+    a.params = params_of_columns<T>(spec, lambda_bound_, guess, K);
     for (std::size_t j = 0; j < K; ++j) a.atol[j] = spec.atol * scale[j];
-    a.vectors.x = vector(0), a.vectors.r = vector(1);
-    a.vectors.s = vector(2), a.vectors.b = vector(3);
+    place_columns(a, spec, vector);
     a.vectors.inverse_diagonal = a.inverse_diagonal = pe.vectors[index_.inverse_diagonal].data();
     a.block_halos = facts_.block_halos;
     std::byte* const heap = memory.heaps->base(static_cast<int>(k));
     memory.heap.place(a, heap);
     a.shares = pe.shares.data();
+    a.factors = pe.factors.shares.data();
+    a.global_row = pe.names.data() == nullptr ? pe.global_row.data() : pe.names.data();
     a.rows = pe.rows;
     a.send_ptr = pe.send_ptr.data();
     a.destinations = pe.destinations.data();
@@ -106,6 +114,8 @@ auto GpuSolve<T>::columns_arguments(const SolveSpec& spec, bool guess,
     const OnDevice here(place_.devices[k]);
     gpu::clear(heap, memory.heap.channel_bytes, runner_.stream(k));
   }
+  const OnDevice first(place_.devices[0]);
+  gpu::clear(memory.outcomes.data(), K * sizeof(Outcome), runner_.stream(0));
   args[0].outcome = memory.outcomes.data();
   args[0].history = memory.history.data();
   runner_.synchronize();
@@ -119,8 +129,9 @@ bool GpuSolve<T>::store_column(std::size_t k, std::size_t columns, VectorView<T>
   const auto parts = private_vector(index_.x);
   for (std::size_t pe = 0; pe < place_.devices.size(); ++pe) {
     const OnDevice here(place_.devices[pe]);
-    take_column<T>(columns_.vectors[pe][0].data(), parts[pe].count, static_cast<int>(k),
-                   static_cast<int>(columns), parts[pe].data, runner_.stream(pe));
+    take_column<T>(columns_.vectors[pe][ColumnVector::x].data(), parts[pe].count,
+                   static_cast<int>(k), static_cast<int>(columns), parts[pe].data,
+                   runner_.stream(pe));
   }
   return transfer_->store(parts, scale, out);
 }
@@ -139,8 +150,9 @@ std::vector<SolveResult> GpuSolve<T>::solve_together(const ColumnViews<T>& vecto
   runner_.load(kernel);
   require_residency(kernel, place_.devices);
   reserve(spec, params_of<T>(spec, 0.0, false));
-  const std::size_t capacity = at(params_of_columns<T>(spec, false, K).history_capacity);
-  reserve_columns(K, K * capacity);
+  const std::size_t capacity =
+      at(params_of_columns<T>(spec, lambda_bound_, false, K).history_capacity);
+  reserve_columns(spec, K, K * capacity);
   const std::vector<double> scale = load_columns(vectors);
   const auto args = columns_arguments<K>(spec, !vectors.x0.empty(), scale);
   std::vector<const void*> given;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpufree/base/error.hpp"
+#include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 #include "cpufree/solvers/kernel.hpp"
 
@@ -39,6 +40,8 @@ auto with_method(Method method, F&& f) {
       return f.template operator()<MinimalResidual>();
     case Method::bicgstab:
       return f.template operator()<StabilizedBiCg>();
+    case Method::block_cg:
+      throw Unsupported("block_cg is for several right-hand sides");
   }
   throw InvalidInput("unknown method");
 }
@@ -68,14 +71,27 @@ auto with_algorithm(Method method, Preconditioner preconditioner, F&& kernel_of)
   });
 }
 
-// The same for several right-hand sides together, with what kernels are made for.
+// Whether a kernel of several right-hand sides may be built in.
+inline bool is_pointwise(Preconditioner preconditioner) {
+  return preconditioner == Preconditioner::none || preconditioner == Preconditioner::jacobi;
+}
+
+// The same for several right-hand sides together, with what kernels are built in for.
 template <class T, class F>
 auto with_columns_kernel(const SolveSpec& spec, F&& kernel_of) {
-  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::none)
-    return kernel_of.template operator()<ConjugateGradient, Identity<T>>();
-  if (spec.method == Method::cg && spec.preconditioner == Preconditioner::jacobi)
-    return kernel_of.template operator()<ConjugateGradient, Jacobi<T>>();
-  throw InvalidInput("several right-hand sides together are for cg with Jacobi or none");
+  const auto with = [&]<template <class, class> class Algorithm>() {
+    if (spec.preconditioner == Preconditioner::none)
+      return kernel_of.template operator()<Algorithm, Identity<T>>();
+    if (spec.preconditioner == Preconditioner::jacobi)
+      return kernel_of.template operator()<Algorithm, Jacobi<T>>();
+    throw Unsupported(
+        "several right-hand sides together with chebyshev or fsai have kernels that are compiled "
+        "when they are first used, and this build has its kernels built in: build with "
+        "CPUFREE_KERNELS=USUAL");
+  };
+  if (spec.method == Method::cg) return with.template operator()<ConjugateGradient>();
+  if (spec.method == Method::block_cg) return with.template operator()<BlockConjugateGradient>();
+  throw InvalidInput("several right-hand sides together are for cg or block_cg");
 }
 
 // Returns kernel_of.operator()<S, Algorithm>() for the study and the method named.

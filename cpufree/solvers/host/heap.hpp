@@ -53,7 +53,8 @@ struct Heap {
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, nodes)));
     if (factors) factor_flags = layout.reserve<Flag>(at(arrival_flag_count(pes, blocks, 1)));
-    slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks)));
+    const int sums = most_sums(static_cast<int>(columns));
+    slots = layout.reserve<Packet>(at(reduce_slot_count(pes, blocks, sums)));
     if (packets)
       for (auto& array : halo) array = layout.reserve<Packet>(most_packets * columns);
     if (nodes > 1) {
@@ -86,6 +87,7 @@ struct Heap {
     using Values = ValuesOf<T, K>;
     args.slots = slots.at(base);
     args.flags = flags.at(base);
+    args.factor_flags = factor_flags.at(base);
     args.vectors.p = reinterpret_cast<Values*>(p.at(base));
     for (int k = 0; k < 2; ++k)
       args.vectors.scratch[k] = reinterpret_cast<Values*>(scratch[k].at(base));

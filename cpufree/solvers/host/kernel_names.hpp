@@ -2,6 +2,8 @@
 // used.
 #pragma once
 
+#include <string>
+
 #include "cpufree/base/error.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
@@ -19,8 +21,15 @@ inline const char* algorithm_of(Method method) {
       return "MinimalResidual";
     case Method::bicgstab:
       return "StabilizedBiCg";
+    case Method::block_cg:
+      return "BlockConjugateGradient";
   }
   throw InvalidInput("unknown method");
+}
+
+// The header of a method that solver kernels do not have anyway; "": none.
+inline const char* header_of(Method method) {
+  return method == Method::block_cg ? "solvers/block_cg.hpp" : "";
 }
 
 inline const char* class_of(Preconditioner preconditioner) {
@@ -37,6 +46,14 @@ inline const char* class_of(Preconditioner preconditioner) {
       return "Multigrid";
   }
   throw InvalidInput("unknown preconditioner");
+}
+
+// The same of values of a type, for so many columns: a pointwise one is for any number.
+inline std::string class_of(Preconditioner preconditioner, const std::string& type, int columns) {
+  const bool one = columns == 1 || preconditioner == Preconditioner::none ||
+                   preconditioner == Preconditioner::jacobi;
+  return std::string(class_of(preconditioner)) + "<" + type +
+         (one ? "" : ", " + std::to_string(columns)) + ">";
 }
 
 }  // namespace cpufree

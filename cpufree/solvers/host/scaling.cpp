@@ -66,8 +66,10 @@ PrivateIndex private_index() {
 
 template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
-                 const VectorView<T>& out, std::int32_t n) {
+                 const VectorView<T>& out, std::int32_t n, std::size_t columns) {
   check(spec);
+  if (columns == 1 && spec.method == Method::block_cg)
+    throw Unsupported("the method block_cg is for several right-hand sides together");
   if (spec.study != Study::none && spec.study != Study::trace &&
       (!std::is_same_v<T, double> || spec.preconditioner != Preconditioner::none))
     throw Unsupported(std::string("the study ") + study_name(spec.study) +
@@ -155,9 +157,11 @@ Progress unscaled(const Progress& progress, double scale) {
 }
 
 template void check_solve(const SolveSpec&, const VectorView<const float>&,
-                          const VectorView<const float>&, const VectorView<float>&, std::int32_t);
+                          const VectorView<const float>&, const VectorView<float>&, std::int32_t,
+                          std::size_t);
 template void check_solve(const SolveSpec&, const VectorView<const double>&,
-                          const VectorView<const double>&, const VectorView<double>&, std::int32_t);
+                          const VectorView<const double>&, const VectorView<double>&, std::int32_t,
+                          std::size_t);
 template void require_update(const CsrView<float>&, std::int32_t, const PlanReport&);
 template void require_update(const CsrView<double>&, std::int32_t, const PlanReport&);
 template double largest_size(std::span<const float>);

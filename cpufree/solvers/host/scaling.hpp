@@ -39,10 +39,10 @@ struct PrivateIndex {
 PrivateIndex private_index();
 
 // Throws InvalidInput unless the options are valid and the vectors have n entries (x0: or none),
-// Unsupported for a study that is not there.
+// Unsupported for a study that is not there, or a method that is not for so many columns.
 template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
-                 const VectorView<T>& out, std::int32_t n);
+                 const VectorView<T>& out, std::int32_t n, std::size_t columns = 1);
 
 // Throws InvalidInput unless the matrix has as many rows and entries as the one that has been laid
 // out so, of which this process knows all rows.

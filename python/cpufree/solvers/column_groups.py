@@ -9,7 +9,7 @@ from cpufree.engines.choices import one_of
 from cpufree.errors import UnsupportedError
 from cpufree.text import counted
 
-COLUMNS = ("auto", "together", "one by one")
+COLUMNS = ("auto", "together", "block", "one by one")
 LEAST_BYTES = 5e6
 """Of a matrix whose columns are solved together by default: smaller ones stay in the caches."""
 LEAST_OF_VECTORS = 7.0
@@ -21,7 +21,12 @@ LEAST_COLUMNS = 3
 """Two together were not faster, on the CPU and on a GPU (bench/columns.py)."""
 METHOD = "cg"
 """What solves several right-hand sides together."""
-PRECONDITIONERS = ("jacobi", "none")
+BLOCK_METHOD = "block_cg"
+"""What solves them as a block."""
+PRECONDITIONERS = ("jacobi", "none", "chebyshev", "fsai")
+"""With which they are."""
+MEASURED = ("jacobi", "none")
+"""With which it is known when that pays."""
 SIZES = (8, 4, 2)
 """Columns that kernels are made for."""
 SIZES_ON_GPU = (4,)
@@ -54,6 +59,8 @@ class Way:
     why: str
     sizes: tuple[int, ...] = SIZES
     """Of the kernels that take them."""
+    method: str = METHOD
+    """That solves those that are together."""
 
     def groups(self, columns: int) -> list[range]:
         """Return the columns that are solved together, group by group."""
@@ -73,11 +80,14 @@ def choose_way(asked: str, several: Several) -> Way:
     if asked == "one by one":
         return Way(False, "columns one by one: asked for")
     why_not = not_together(several)
-    if asked == "together":
+    if asked in ("together", "block"):
         if why_not:
+            way = "as a block" if asked == "block" else "together"
             raise UnsupportedError(
-                f"columns cannot be solved together: {why_not}; leave columns at its default"
+                f"columns cannot be solved {way}: {why_not}; leave columns at its default"
             )
+        if asked == "block":
+            return Way(True, "columns as a block: asked for", method=BLOCK_METHOD)
         sizes = SIZES[1:] if several.on_gpu else SIZES
         return Way(True, "columns together: asked for", sizes)
     if why_not:
@@ -99,6 +109,8 @@ def not_together(several: Several) -> str:
 
 def does_not_pay(several: Several) -> str:
     """Return why columns are better solved one by one, "" where together is faster."""
+    if several.pc not in MEASURED:
+        return f"whether they pay together with {several.pc} has not been measured"
     if several.on_chip:
         return "the matrix stays on chip, and need not be read"
     if several.matrix_bytes < LEAST_BYTES:

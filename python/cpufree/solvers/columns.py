@@ -133,6 +133,7 @@ def together(x: Any, groups: Sequence[Sequence[Result]], why: str) -> Result:
         "reductions": sum(result.counts["reductions"] for result in once),
         "exchanges": sum(result.counts["exchanges"] for result in once),
         "replacements": sum(result.counts["replacements"] for result in columns),
+        "dependent": sum(result.counts["dependent"] for result in columns),
     }
     return dataclasses.replace(
         worst,
@@ -143,10 +144,21 @@ def together(x: Any, groups: Sequence[Sequence[Result]], why: str) -> Result:
         timings=timings,
         counts={**worst.counts, **counts},
         warnings=tuple(warnings_of(columns)),
-        why=f"{why}; {worst.why}",
+        why="; ".join([why, *dependent_columns(columns), worst.why]),
         outside=max(result.outside for result in columns),
         columns=tuple(columns),
     )
+
+
+def dependent_columns(columns: Sequence[Result]) -> list[str]:
+    """Return which columns of blocks depend on the others, in words, if any do."""
+    numbers = [n for n, result in enumerate(columns) if result.counts["dependent"]]
+    if not numbers:
+        return []
+    if len(numbers) == 1:
+        return [f"column {numbers[0]} depends on the others, and needs no directions"]
+    names = ", ".join(str(number) for number in numbers)
+    return [f"columns {names} depend on the others, and need no directions"]
 
 
 def warnings_of(columns: Sequence[Result]) -> list[str]:

@@ -101,7 +101,7 @@ class PreconditionerChoice:
 
 def within_call(pc: str | Levels, method: str, columns: str) -> str | Levels:
     """Return jacobi for auto where a call asks for what amg is not for, else what is given."""
-    possible = method in ("auto", "cg") and columns != "together"
+    possible = method in ("auto", "cg") and columns not in ("together", "block")
     return pc if possible or pc != "auto" else "jacobi"
 
 

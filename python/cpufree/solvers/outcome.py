@@ -61,6 +61,7 @@ def result_of(
             "replacements": int(outcome["replacements"]),
             "handed_over_at": int(outcome["handed_over_at"]),
             "lambda_max": float(outcome["lambda_max"]),
+            "dependent": int(outcome["dependent"]),
         },
         disturbances=int(outcome["disturbances"]),
         gpus=layout.devices,

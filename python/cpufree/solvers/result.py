@@ -124,7 +124,7 @@ class Result:
         "reductions", "exchanges" (of halos), "replacements" (of the residual by the true one),
         "handed_over_at" (iteration at which prcg took over from pipecg; -1: it did not),
         "lambda_max" (largest eigenvalue of the Jacobi-scaled matrix as estimated for Chebyshev; 0
-        if unused).
+        if unused), "dependent" (columns of a block that were found to depend on the others).
     disturbances : int
         On CPU threads: how often another program had taken the core of one, whose work others then
         did.

@@ -21,7 +21,7 @@ from cpufree.extension import CompileTime, says_what_compiles
 from cpufree.log import log_times, logger
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
-from cpufree.solvers.column_groups import METHOD, Several, Way, choose_way, padded
+from cpufree.solvers.column_groups import BLOCK_METHOD, Several, Way, choose_way, padded
 from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
@@ -181,7 +181,9 @@ def solve_columns(matrix: MatrixOnPes, lock: ExclusiveLock, b: Any, x0: Any, cal
         for group in way.groups(call.columns):
             given = ready[group.start : group.stop] if ready else [prepared(k) for k in group]
             found = (
-                not_begun(matrix, given, call) if stopped else solve_several(matrix, given, call)
+                not_begun(matrix, given, call)
+                if stopped
+                else solve_several(matrix, given, call, way.method)
             )
             stopped = stopped or interrupted(found)
             places = iter(group)
@@ -202,11 +204,12 @@ def not_begun(
 
 
 def solve_several(
-    matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call
+    matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call, method: str
 ) -> list[list[Result]]:
     """Return the Results of a group of columns, kernel by kernel: together is one kernel.
 
-    Where memory is too small for them together they are solved one by one.
+    `method`: of those that are together. Where memory is too small for them together they are
+    solved one by one.
 
     Raises:
         OutOfMemoryError: it is too small, and they were to be solved together.
@@ -214,15 +217,17 @@ def solve_several(
     if len(given) == 1:
         return [[solve_one(matrix, *given[0], call)]]
     try:
-        return [solve_group(matrix, given, call)]
+        return [solve_group(matrix, given, call, method)]
     except OutOfMemoryError as error:
         if call.way != "auto":
             raise
         logger.warning("columns one by one, as memory is too small for them together: %s", error)
     found: list[list[Result]] = []
     for pair in given:
-        more = not_begun if interrupted(found) else solve_several
-        found += more(matrix, [pair], call)
+        if interrupted(found):
+            found += not_begun(matrix, [pair], call)
+        else:
+            found.append([solve_one(matrix, *pair, call)])
     return found
 
 
@@ -241,12 +246,14 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
     return choose_way(call.way, several)
 
 
-def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call) -> list[Result]:
+def solve_group(
+    matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Call, method: str
+) -> list[Result]:
     """Return the Results of columns that are solved together; no other call uses the matrix."""
     begin, compiling = time.perf_counter(), CompileTime()
     rights, vectors = [right for right, _ in given], [v for _, v in given]
     layout, watch = matrix.layout_for(cuda_device(rights[0])), call.watch
-    options = {**call.options, "method": METHOD}
+    options = {**call.options, "method": method}
     options.pop("gather", None)
     largest = max(vectors, key=norm_of)
     all_vectors = padded(vectors, zeros_like(vectors[0]))
@@ -255,7 +262,8 @@ def solve_group(matrix: MatrixOnPes, given: list[tuple[Any, Vectors]], call: Cal
     if watch.error is not None:
         raise watch.error
     timings = _timings(matrix, begin, compiling)
-    why = f"{METHOD}: {counted(len(given), 'column')} together, which share the product with A"
+    shared = "the product with A" + (" and directions" if method == BLOCK_METHOD else "")
+    why = f"{method}: {counted(len(given), 'column')} together, which share {shared}"
     results = []
     for right, own, outcome in zip(rights, vectors, outcomes, strict=False):
         x = solution(matrix, right, own, outcome)

@@ -12,6 +12,7 @@
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
+#include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/many_kernel.hpp"
@@ -187,9 +188,11 @@ CPUFREE_HOST_METHOD(PipelinedCg)
 CPUFREE_HOST_METHOD(MinimalResidual)
 CPUFREE_HOST_METHOD(StabilizedBiCg)
 
-#define CPUFREE_HOST_COLUMNS(T, K)                                         \
-  template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>(); \
-  template GpuKernels gpu_kernels<ConjugateGradient, Jacobi<T>, T, K>();
+#define CPUFREE_HOST_COLUMNS(T, K)                                              \
+  template GpuKernels gpu_kernels<ConjugateGradient, Identity<T>, T, K>();      \
+  template GpuKernels gpu_kernels<ConjugateGradient, Jacobi<T>, T, K>();        \
+  template GpuKernels gpu_kernels<BlockConjugateGradient, Identity<T>, T, K>(); \
+  template GpuKernels gpu_kernels<BlockConjugateGradient, Jacobi<T>, T, K>();
 CPUFREE_HOST_COLUMNS(float, 2)
 CPUFREE_HOST_COLUMNS(float, 4)
 CPUFREE_HOST_COLUMNS(float, 8)

@@ -93,6 +93,34 @@ TEST(eight_columns_with_halos_of_blocks_are_right_under_every_schedule) {
   check_all_sizes<8>(Style::gpu_blocks);
 }
 
+// Chebyshev has exchanges, products and sums of its own.
+TEST(columns_with_chebyshev_are_right_under_every_schedule) {
+  const auto a = grid2d(4, 3, 0.1);
+  const auto columns = right_hand_sides<4>(a);
+  SolveParams params = few_iterations();
+  params.lambda_bound = 2.0;
+  params.chebyshev_degree = 3;
+  for (const Style style : {Style::cpu, Style::gpu_blocks}) {
+    std::vector<std::vector<double>> expected;
+    for (const auto& b : columns) {
+      Rig alone(a, b, 2, 2, 5, style);
+      alone.params = params;
+      CHECK((alone.run<ConjugateGradient, Chebyshev<double>>(1)));
+      expected.push_back(alone.x());
+    }
+    ColumnsRig<4> rig(a, columns, 2, 2, 5, style);
+    rig.params = params;
+    int stuck = 0, wrong = 0;
+    for (int seed = 1; seed <= harness::schedules(40); ++seed) {
+      const auto number = static_cast<std::uint64_t>(seed);
+      if (!rig.run_with<Chebyshev<double, 4>, ConjugateGradient>(number)) ++stuck;
+      for (int k = 0; k < 4; ++k) wrong += rig.x(k) == expected[at(k)] ? 0 : 1;
+    }
+    CHECK_EQ(stuck, 0);
+    CHECK_EQ(wrong, 0);
+  }
+}
+
 TEST(restarts_of_some_columns_are_right_under_every_schedule) {
   SolveParams params = few_iterations();
   params.rtol = 0.0;

@@ -69,6 +69,49 @@ double check_columns(const Matrix<T>& a, int columns, Preconditioner pc, const S
   return worst;
 }
 
+// Solutions by block CG, and how each column ended.
+template <class T>
+std::vector<std::vector<T>> solve_block(System<T>& system, const std::vector<std::vector<T>>& b,
+                                        Preconditioner pc, std::vector<SolveResult>& results) {
+  SolveSpec spec;
+  spec.method = Method::block_cg;
+  spec.preconditioner = pc;
+  spec.rtol = 1e-10;
+  spec.maxiter = 500;
+  std::vector<std::vector<T>> x(b.size(), std::vector<T>(b[0].size()));
+  ColumnViews<T> views;
+  for (std::size_t k = 0; k < b.size(); ++k) {
+    views.b.push_back({b[k].data(), b[k].size()});
+    views.out.push_back({x[k].data(), x[k].size()});
+  }
+  results = system.solve_columns(views, spec, {});
+  return x;
+}
+
+// Largest distance of an entry of x from that of CPU threads, relative to the largest entry.
+template <class T>
+double check_block(const Matrix<T>& a, int columns, Preconditioner pc, const SystemSpec& where) {
+  const auto b = right_hand_sides<T>(a.n(), columns);
+  SystemSpec host;
+  host.pes = 2;
+  std::vector<SolveResult> here, there;
+  const auto on_gpus = make_system<T>(a.view(), random_partition(a.n(), where.pes, 3), {}, where);
+  const auto on_cpu = make_system<T>(a.view(), random_partition(a.n(), 2, 3), {}, host);
+  const auto x = solve_block<T>(*on_gpus, b, pc, here), y = solve_block<T>(*on_cpu, b, pc, there);
+  double worst = 0.0;
+  for (std::size_t k = 0; k < b.size(); ++k) {
+    CHECK_EQ(here[k].outcome.reason, k == 1 ? Reason::converged_atol : Reason::converged_rtol);
+    CHECK(std::abs(here[k].outcome.iterations - there[k].outcome.iterations) <= 1);
+    double largest = 1e-300, distance = 0.0;
+    for (std::size_t i = 0; i < x[k].size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(y[k][i])));
+      distance = std::max(distance, std::abs(static_cast<double>(x[k][i] - y[k][i])));
+    }
+    worst = std::max(worst, distance / largest);
+  }
+  return worst;
+}
+
 }  // namespace
 
 TEST(columns_on_gpus_are_those_of_single_solves_for_all_halos) {
@@ -107,6 +150,20 @@ TEST(columns_of_rows_that_lanes_share_are_those_of_single_solves) {
   SystemSpec spec = spec_for(1, 0);
   spec.lanes_log2 = 2;
   CHECK(check_columns(irregular(90, 6), 4, Preconditioner::jacobi, spec) < 1e-12);
+}
+
+// Blocks on GPUs: what columns get, against the same on CPU threads, which sum in other orders.
+TEST(blocks_on_gpus_are_those_of_cpu_threads) {
+  const auto a = irregular(90, 6);
+  for (const int columns : {2, 4, 8})
+    for (const int halo : {0, 1, 2}) {
+      CHECK(check_block(a, columns, Preconditioner::jacobi, spec_for(2, halo)) < 1e-9);
+      CHECK(check_block(a, columns, Preconditioner::none, spec_for(1, halo)) < 1e-9);
+    }
+}
+
+TEST(blocks_of_eight_on_three_gpus_are_those_of_cpu_threads) {
+  CHECK(check_block(grid2d(11, 7, 0.3), 8, Preconditioner::jacobi, spec_for(3, 1)) < 1e-9);
 }
 
 TEST(pes_that_share_gpus_solve_as_those_that_have_their_own) {

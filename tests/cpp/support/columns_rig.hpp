@@ -8,6 +8,7 @@
 #include "cpufree/solvers/host/heap.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "kernel_rig.hpp"
+#include "warp_rig.hpp"
 
 namespace testing_rig {
 
@@ -28,16 +29,20 @@ class ColumnsRig {
     heap_ = Heap<double>(pes, blocks, extent, packets ? 2 * n : 0, 1, false, K);
     heaps_ = std::make_unique<cpu_threads::SymmetricHeaps>(pes, heap_.bytes);
     for (int pe = 0; pe < pes; ++pe) first_ghost_.push_back(single_.args(pe).rows);
-    vectors_.assign(at(pes), std::vector<std::vector<Values>>(4, std::vector<Values>(n)));
+    vectors_.assign(at(pes), std::vector<std::vector<Values>>(6, std::vector<Values>(n)));
   }
 
   SolveParams params;
   Outcome outcomes[K];
 
   // Runs the kernel under one schedule. True if no wait was given up.
-  template <bool kJacobi>
+  template <bool kJacobi, template <class, class> class Algorithm = ConjugateGradient>
   bool run(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
-    using M = std::conditional_t<kJacobi, Jacobi<double>, Identity<double>>;
+    return run_with<std::conditional_t<kJacobi, Jacobi<double>, Identity<double>>, Algorithm>(
+        seed, fault);
+  }
+  template <class M, template <class, class> class Algorithm>
+  bool run_with(std::uint64_t seed, const cpu_fibers::Fault& fault = {}) {
     history_.assign(K * at(params.history_capacity), 0.0);
     std::vector<Args> args;
     for (int pe = 0; pe < single_.pes(); ++pe) {
@@ -48,9 +53,22 @@ class ColumnsRig {
         cpu_fibers::Config{single_.pes(), blocks_, heaps_->bases(), seed, fault},
         [&](int pe, int block) {
           cpu_fibers::Port port(*machine_, pe, block);
-          solve_kernel<ConjugateGradient, M>(port, args[at(pe)]);
+          solve_kernel<Algorithm, M>(port, args[at(pe)]);
         });
     return machine_->run();
+  }
+  // The same by blocks of several threads, as on GPUs.
+  template <class M, template <class, class> class Algorithm>
+  bool run_threads(int threads, unsigned seed) {
+    history_.assign(K * at(params.history_capacity), 0.0);
+    std::vector<Args> args;
+    for (int pe = 0; pe < single_.pes(); ++pe) {
+      std::memset(heaps_->base(pe), 0, heaps_->bytes());
+      args.push_back(arguments(pe));
+    }
+    return warp_rig::run<warp_rig::LanesPort>(
+        single_.pes(), blocks_, threads, 0, heaps_->bases(), seed,
+        [&](warp_rig::LanesPort& port, int pe) { solve_kernel<Algorithm, M>(port, args[at(pe)]); });
   }
   const cpu_fibers::Machine& machine() const { return *machine_; }
 
@@ -72,6 +90,8 @@ class ColumnsRig {
     a.params = params;
     a.vectors.x = v[0].data(), a.vectors.r = v[1].data();
     a.vectors.s = v[2].data(), a.vectors.b = v[3].data();
+    a.vectors.out = v[4].data(), a.vectors.rest = v[5].data();
+    a.global_row = plain.global_row;
     a.vectors.inverse_diagonal = plain.vectors.inverse_diagonal;
     a.block_halos = plain.block_halos;
     heap_.place(a, heaps_->base(pe));
@@ -92,7 +112,7 @@ class ColumnsRig {
   Heap<double> heap_;
   std::unique_ptr<cpu_threads::SymmetricHeaps> heaps_;
   std::vector<std::int32_t> first_ghost_;
-  std::vector<std::vector<std::vector<Values>>> vectors_;  // of each PE: x, r, s, b
+  std::vector<std::vector<std::vector<Values>>> vectors_;  // of each PE: x, r, s, b, out, rest
   std::vector<double> history_;
   std::unique_ptr<cpu_fibers::Machine> machine_;
 };

@@ -37,6 +37,21 @@ def test_each_column_meets_its_tolerance(columns: int, pc: str, pes: int) -> Non
 
 
 @on_all_counts
+@pytest.mark.parametrize("pc", ["jacobi", "none"])
+@pytest.mark.parametrize("columns", [2, 4, 8])
+def test_blocks_meet_their_tolerance_in_fewer_iterations(columns: int, pc: str, pes: int) -> None:
+    A = cpufree.generate.poisson2d(150, 140)
+    b = rights(A.shape[0], columns)
+    if columns == 8:
+        b[:, 3] = b[:, 1] - 2.0 * b[:, 0]
+    block = solve(A, b, rtol=1e-9, pc=pc, pes=pes, columns="block")
+    assert block.converged and np.all(residuals(A, block.x, b) <= 1.001e-9)
+    assert block.counts["dependent"] == (1 if columns == 8 else 0)
+    apart = solve(A, b, rtol=1e-9, pc=pc, pes=pes, columns="together")
+    assert block.iterations < apart.iterations
+
+
+@on_all_counts
 @pytest.mark.parametrize("columns", [2, 4, 8])
 def test_single_precision(columns: int, pes: int) -> None:
     A = cpufree.generate.poisson2d(150, 140).astype(np.float32)

@@ -11,17 +11,18 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   const bool study = spec.study != Study::none;
   const bool narrow = study && spec.study != Study::trace;  // of one type, without preconditioner
   const std::string value = narrow ? "double" : type;
-  const std::string preconditioner = narrow ? "Identity" : class_of(spec.preconditioner);
+  const Preconditioner pc = narrow ? Preconditioner::none : spec.preconditioner;
   const std::string call =
       study ? "study_kernel<" + std::string(name_of(spec.study)) + ", " : "solve_kernel<";
   const std::string products = columns > 1 ? "formats/warp_columns.hpp" : "formats/warp_slices.hpp";
   std::string headers =
       include_line(products) + include_line(study ? "solvers/study.hpp" : "solvers/kernel.hpp");
-  if (preconditioner == "Multigrid") headers += include_line("multigrid/cycle.hpp");
+  if (pc == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
+  if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
   return port_kernel(headers, kGpuThreads,
                      "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
-                     call + algorithm_of(spec.method) + ", " + preconditioner + "<" + value +
-                         ">, " + format + ">(port, args);");
+                     call + algorithm_of(spec.method) + ", " + class_of(pc, value, columns) + ", " +
+                         format + ">(port, args);");
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
+#include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/kernel.hpp"
 
