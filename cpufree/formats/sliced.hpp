@@ -2,7 +2,9 @@
 // lanes are SIMD lanes. A column of a slice whose W indices are consecutive stores the first one
 // only, and is read by a vector load: on grids that is nearly all of them, and saves both the
 // gather and 28 of 32 index bytes. Values are stored as they are; each row is summed in the order
-// of its columns, so the format changes no bit of the product.
+// of its columns, so the format changes no bit of the product. A matrix may have its values in
+// single precision as well, for kernels that read them so (SingleSlices): then all products but
+// accurate ones are with the rounded matrix.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +13,7 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/local.hpp"
+#include "cpufree/formats/slice_codes.hpp"
 
 namespace cpufree {
 
@@ -29,6 +32,7 @@ struct Sliced {
   const std::uint16_t* narrow = nullptr;    // W indices for each gathered column, from the origin
   const std::int32_t* gather = nullptr;     // the same of wide slices, as they are
   const T* val = nullptr;                   // W values for each column; padding is 0
+  const float* single = nullptr;            // the same, rounded; null: there are none
 
   // Rows [begin, end); `start` is the slice that holds the first W of them.
   struct Rows {
@@ -45,13 +49,22 @@ struct Sliced {
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
     for (; row + W <= rows.end; row += W, ++slice) {
-      const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
+      const Sums<SumOf<T, X>> sums = multiply_slice<Format>(slice, x);
       CPUFREE_INDEPENDENT
       for (int l = 0; l < W; ++l) f(row + l, l, sums.value[l]);
     }
     if (row >= rows.end) return;
-    const Sums<SumOf<T, X>> sums = multiply_slice(slice, x);
+    const Sums<SumOf<T, X>> sums = multiply_slice<Format>(slice, x);
     for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
+  }
+
+  // The values that products with the operand X read.
+  template <class Format, class X>
+  CPUFREE_KERNEL_FN const auto* values() const {
+    if constexpr (reads_singles<Format, X>())
+      return single;
+    else
+      return val;
   }
 
   template <Port P>
@@ -65,25 +78,25 @@ struct Sliced {
     S value[W];
   };
 
-  template <class X>
+  template <class Format, class X>
   CPUFREE_KERNEL_FN Sums<SumOf<T, X>> multiply_slice(std::int64_t slice, const X x) const {
     Sums<SumOf<T, X>> sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
     const std::int32_t from = kNarrow ? origin[slice] : -1;
-    const T* v = val + slice_ptr[slice] * W;
+    const auto* v = values<Format, X>() + slice_ptr[slice] * W;
     for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
       const std::int64_t gathered = static_cast<std::int64_t>(~first) * W;
       if (first >= 0) {
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(first + l));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(first + l));
       } else if (from >= 0) {
         std::int32_t index[W];
         for (int l = 0; l < W; ++l) index[l] = from + narrow[gathered + l];
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(index[l]));
       } else {
         const std::int32_t* const index = gather + gathered;
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(index[l]));
       }
     }
     return sums;

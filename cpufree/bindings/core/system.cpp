@@ -78,6 +78,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                          "compress",
                          "layout",
                          "inspect",
+                         "single_values",
                          "nvshmem_library",
                          "nvshmem_kernels",
                          "several_machines",
@@ -103,6 +104,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.lanes_log2 = option(tuning, "lanes_log2", spec.lanes_log2);
   spec.layout = option(tuning, "layout", spec.layout);
   spec.inspect = option(tuning, "inspect", spec.inspect);
+  spec.single_values = option(tuning, "single_values", spec.single_values);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
