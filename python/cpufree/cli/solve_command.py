@@ -94,7 +94,10 @@ class SolveWork:
 
     def dtype(self, matrix: Any) -> np.dtype[Any]:
         """Return the type of the solve."""
-        kind: np.dtype[Any] = np.dtype(self.given["precision"] or matrix.dtype)
+        precision = self.given["precision"]
+        kind: np.dtype[Any] = np.dtype(
+            "double" if precision == "mixed" else precision or matrix.dtype
+        )
         return kind
 
     def wants_all(self, own: bool) -> bool:
@@ -183,6 +186,7 @@ class SolveWork:
         workload = Workload(self.given["solves"], self.given["rtol"], self.given["maxiter"])
         call = ExpectedCall(workload, method=self.given["method"])
         setup |= {"dtype": self.dtype(problem.matrix), "_call": call}
+        setup["precision"] = "mixed" if self.given["precision"] == "mixed" else None
         solver = stage(
             notes,
             "setting up",
@@ -266,7 +270,8 @@ class SolveWork:
             gpus=list(result.gpus),
             maxiter=10 * rows if self.given["maxiter"] is None else self.given["maxiter"],
             wait_limit=self.given["wait_limit"] or Env.read().wait_limit or options.WAIT_SECONDS,
-            precision="single" if self.dtype(problem.matrix) == np.float32 else "double",
+            precision=self.given["precision"]
+            or ("single" if self.dtype(problem.matrix) == np.float32 else "double"),
             input="whole" if problem.own is None else "rows",
         )
         workload = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}

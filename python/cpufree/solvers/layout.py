@@ -33,6 +33,7 @@ from cpufree.solvers.factors import (
     set_up_of,
     without_multigrid,
 )
+from cpufree.solvers.precision import precision_facts, precision_notes
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 
@@ -263,7 +264,8 @@ def layout_of(
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"
     warnings = [*notes, *placement.warnings, *sharing.warnings]
-    facts = factor_facts(plan)
+    warnings += precision_notes(placement.tuning, plan)
+    facts = [*factor_facts(plan), *precision_facts(plan)]
     return Layout(
         system,
         plan=plan,
