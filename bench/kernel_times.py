@@ -37,6 +37,7 @@ FORMS = {  # port, format, right-hand sides
     "streamed, several GPUs": ("StreamingPort", "SlicesOf<69>", 1),
     "several GPUs": ("Port", "SlicesOf<69>", 1),
     "on chip": ("Port", "SlicesOnChipOf<16>", 1),
+    "mixed precision": ("StreamingPort", "SlicesOf<133>", 1),
     "8 columns": ("Port", "SlicesOf<5>", 8),
     "any": ("Port", "AnySlices", 1),
 }

@@ -66,7 +66,7 @@ struct AnyEntries {
 
   template <class F>
   CPUFREE_KERNEL_FN int as_they_are(const std::byte* at, F&& f) const {
-    if (kind == Kind::plain) return f(PlainEntries<T>{at, lane});
+    if (kind == Kind::plain) return f(PlainEntries<T, StoredAs<T, kKinds>>{at, lane});
     if constexpr (!has_kind(kKinds, kSingles)) {
       return with_values<RunEntries>(at, f);
     } else {
@@ -80,7 +80,8 @@ struct AnyEntries {
     constexpr bool plain = has_kind(kKinds, kPlainValues), coded = has_kind(kKinds, kCodedValues);
     if constexpr (plain)
       if (!coded || !numbers)
-        return f(Entries<T, WideColumns, PlainValues<T>>{at, lane, columns, {}});
+        return f(
+            Entries<T, WideColumns, PlainValues<T, StoredAs<T, kKinds>>>{at, lane, columns, {}});
     if constexpr (coded)
       return f(
           Entries<T, WideColumns, CodedValues<T, Dictionary>>{at, lane, columns, {dictionary}});

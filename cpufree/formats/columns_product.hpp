@@ -74,23 +74,24 @@ constexpr int rows_in_registers() {
 }
 
 // f(row of the slice, sum) for the rows [Begin, Begin + N) of a slice.
-template <int N, class T, int W, int K, class F>
+template <class Format, int N, class T, int W, int K, class F>
 CPUFREE_KERNEL_FN void sum_some_rows(const Sliced<T, W>& matrix, std::int64_t slice, int begin,
                                      const Columns<T, K>* x, F&& f) {
   Columns<T, K> sums[N];
   for (int l = 0; l < N; ++l) sums[l] = {};  // one by one, or it is not done in registers
   const std::int64_t end = matrix.slice_ptr[slice + 1];
-  const T* v = matrix.val + matrix.slice_ptr[slice] * W + begin;
+  const auto* v =
+      matrix.template values<Format, Operand<T>>() + matrix.slice_ptr[slice] * W + begin;
   for (std::int64_t c = matrix.slice_ptr[slice]; c < end; ++c, v += W) {
     __builtin_prefetch(v + Sliced<T, W>::kAhead * W);
     const std::int32_t first = matrix.base[c];
     if (first >= 0) {
       const Columns<T, K>* const from = x + first + begin;
-      for (int l = 0; l < N; ++l) sums[l] += v[l] * from[l];
+      for (int l = 0; l < N; ++l) sums[l] += static_cast<T>(v[l]) * from[l];
     } else {
       const std::int32_t* const index =
           matrix.gather + static_cast<std::int64_t>(~first) * W + begin;
-      for (int l = 0; l < N; ++l) sums[l] += v[l] * x[index[l]];
+      for (int l = 0; l < N; ++l) sums[l] += static_cast<T>(v[l]) * x[index[l]];
     }
   }
   for (int l = 0; l < N; ++l) f(begin + l, sums[l]);
@@ -106,10 +107,10 @@ CPUFREE_KERNEL_FN void multiply_columns(P&, const Sliced<T, W>& matrix,
   std::int32_t row = rows.begin;
   for (; row + W <= rows.end; row += W, ++slice)
     for (int begin = 0; begin < W; begin += N)
-      sum_some_rows<N>(matrix, slice, begin, x,
-                       [&](int l, const Columns<T, K>& sum) { f(row + l, l, sum); });
+      sum_some_rows<Format, N>(matrix, slice, begin, x,
+                               [&](int l, const Columns<T, K>& sum) { f(row + l, l, sum); });
   for (int begin = 0; row + begin < rows.end; begin += N)
-    sum_some_rows<N>(matrix, slice, begin, x, [&](int l, const Columns<T, K>& sum) {
+    sum_some_rows<Format, N>(matrix, slice, begin, x, [&](int l, const Columns<T, K>& sum) {
       if (row + l < rows.end) f(row + l, l, sum);
     });
 }

@@ -130,6 +130,9 @@ struct Codes {
   bool values = true;  // only where columns are
   bool runs = true;    // the same
   bool tails = true;
+  // Values as they are in single precision; the slices that have some are listed in full besides,
+  // as tails of all their entries.
+  bool single = false;
 };
 
 // Sets width and code of a slice of these rows. Returns the entries that its lanes have beyond that

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "cpufree/base/annotate.hpp"
+#include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/slice_entries.hpp"
 
 namespace cpufree {
@@ -41,6 +43,9 @@ inline constexpr SliceKinds kSimpleColumns = 16;  // shares that are Simple::col
 inline constexpr SliceKinds kSimpleRuns = 32;     // shares that are Simple::runs
 inline constexpr SliceKinds kHaloPackets = 64;    // ghosts of other PEs that arrive as packets
 inline constexpr SliceKinds kAllKinds = 127;
+// Not among them: values as they are lie there twice, rounded to single precision for products, and
+// in full for accurate ones. A kernel that reads them so reads no others.
+inline constexpr SliceKinds kSingleValues = 128;
 
 // Which slices a kernel reads: a policy of the kernel. `on_chip`: simple shares (Simple) alone,
 // values as they are, that stay on chip with all operands but those of cold products, of blocks
@@ -74,6 +79,17 @@ struct SlicesOnChipOf {
 using SlicesOnChip = SlicesOnChipOf<kAllKinds>;
 
 constexpr bool has_kind(SliceKinds kinds, SliceKinds one) { return (kinds & one) != 0; }
+// Whether products of a kernel read values in single precision: those with the operand X.
+template <class Format, class X>
+constexpr bool reads_singles() {
+  if constexpr (requires { Format::kinds; })
+    return has_kind(Format::kinds, kSingleValues) && !is_cold<std::remove_cvref_t<X>>;
+  return false;
+}
+// In what values as they are lie in slices of these kinds.
+template <class T, SliceKinds kKinds>
+using StoredAs = std::conditional_t<has_kind(kKinds, kSingleValues), float, T>;
+using SingleSlices = SlicesOf<kAllKinds | kSingleValues>;
 // What occurs in simple shares on chip, values as they are.
 constexpr SliceKinds kinds_of_simple(SliceKinds kinds) {
   return kPlainValues | (has_kind(kinds, kSimpleColumns) ? kSingles : 0) |
@@ -90,23 +106,24 @@ template <class T, SliceKinds kKinds, Loops kLoops, class D, class F>
 CPUFREE_KERNEL_FN T with_entries(ColumnCode code, const std::int32_t (&base)[kWindows],
                                  bool numbers, const D& dictionary, const std::byte* at, int lane,
                                  F&& f) {
+  using Plain = PlainValues<T, StoredAs<T, kKinds>>;
   const auto with_values = [&]<template <class, class, class> class Entries, class C>(
                                const C& columns) {
     constexpr bool plain = has_kind(kKinds, kPlainValues), coded = has_kind(kKinds, kCodedValues);
     if constexpr (plain && coded) {
-      if (!numbers) return f(Entries<T, C, PlainValues<T>>{at, lane, columns, {}});
+      if (!numbers) return f(Entries<T, C, Plain>{at, lane, columns, {}});
       return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
     } else if constexpr (coded) {
       return f(Entries<T, C, CodedValues<T, D>>{at, lane, columns, {dictionary}});
     } else {
-      return f(Entries<T, C, PlainValues<T>>{at, lane, columns, {}});
+      return f(Entries<T, C, Plain>{at, lane, columns, {}});
     }
   };
   const auto runs = [&] {
     return with_values.template operator()<RunEntries>(
         WideColumns{windows_of(code, base), window_step(code)});
   };
-  if (code == ColumnCode::plain) return f(PlainEntries<T>{at, lane});
+  if (code == ColumnCode::plain) return f(PlainEntries<T, StoredAs<T, kKinds>>{at, lane});
   if constexpr (!has_kind(kKinds, kSingles)) {
     return runs();
   } else {

@@ -27,10 +27,11 @@ constexpr int chunks_of_portion(int chunk_bytes) {
 // chunk begins. take_...(): all N of them, a multiple of kGrain. piece(): kPieceWidth from entry k
 // on, k a multiple of that, of a chunk of n; what is beyond the last one is anything that can be
 // looked up.
-template <class T>
+template <class T, class Stored = T>
 struct PlainEntries {
   static constexpr int kWidth = kChunkWidth, kGrain = 1, kPieceWidth = kPiece;
-  static constexpr int kChunkBytes = kSliceRows * kChunkWidth * static_cast<int>(4 + sizeof(T));
+  static constexpr int kChunkBytes =
+      kSliceRows * kChunkWidth * static_cast<int>(4 + sizeof(Stored));
   const std::byte* at;
   int lane;
   template <int N>
@@ -41,19 +42,19 @@ struct PlainEntries {
   }
   template <int N>
   CPUFREE_KERNEL_FN void take_values(T (&value)[N]) const {
-    const auto* const val = reinterpret_cast<const T*>(at + N * kSliceRows * 4) + lane;
+    const auto* const val = reinterpret_cast<const Stored*>(at + N * kSliceRows * 4) + lane;
     CPUFREE_UNROLL
-    for (int k = 0; k < N; ++k) value[k] = val[kSliceRows * k];
+    for (int k = 0; k < N; ++k) value[k] = static_cast<T>(val[kSliceRows * k]);
   }
   CPUFREE_KERNEL_FN void piece(int k, int n, std::int32_t (&column)[kPiece],
                                T (&value)[kPiece]) const {
     const auto* const col = reinterpret_cast<const std::int32_t*>(at) + lane;
-    const auto* const val = reinterpret_cast<const T*>(at + n * kSliceRows * 4) + lane;
+    const auto* const val = reinterpret_cast<const Stored*>(at + n * kSliceRows * 4) + lane;
     CPUFREE_UNROLL
     for (int q = 0; q < kPiece; ++q) {
       const int e = k + q < n ? k + q : k;
       column[q] = col[kSliceRows * e];
-      value[q] = val[kSliceRows * e];
+      value[q] = static_cast<T>(val[kSliceRows * e]);
     }
   }
 };
@@ -96,18 +97,18 @@ struct WideColumns : FarColumns {
   }
 };
 
-// Values as they are, and their numbers in a dictionary.
-template <class T>
+// Values as they are, or rounded to another type, and their numbers in a dictionary.
+template <class T, class Stored = T>
 struct PlainValues {
-  struct alignas(2 * sizeof(T)) Two {
-    T value[2];
+  struct alignas(2 * sizeof(Stored)) Two {
+    Stored value[2];
   };
-  using One = T;
+  using One = Stored;
   CPUFREE_KERNEL_FN void split(const Two& two, T& a, T& b) const {
-    a = two.value[0];
-    b = two.value[1];
+    a = static_cast<T>(two.value[0]);
+    b = static_cast<T>(two.value[1]);
   }
-  CPUFREE_KERNEL_FN T value(One one) const { return one; }
+  CPUFREE_KERNEL_FN T value(One one) const { return static_cast<T>(one); }
 };
 
 template <class T, class Dictionary = const T*>

@@ -11,12 +11,18 @@ namespace cpufree {
 
 namespace {
 
+// Of a slice of the share.
+template <class T>
+std::int64_t bytes_in(const WarpSliceShape& shape, const WarpSlice& slice) {
+  return slice_bytes(slice, !shape.dictionary.empty(), shape.stored_bytes(sizeof(T)));
+}
+
 // Entries of a row that travel together: those of the chunks of a portion.
 template <class T>
 std::int32_t portion_width(const WarpSliceShape& shape, const WarpSlice& slice) {
   WarpSlice chunk = slice;
   chunk.width = in_runs(slice.code) ? kRunWidth : kChunkWidth;
-  const auto bytes = static_cast<int>(bytes_of<T>(chunk, !shape.dictionary.empty()));
+  const auto bytes = static_cast<int>(bytes_in<T>(shape, chunk));
   return chunk.width * chunks_of_portion(bytes);
 }
 
@@ -25,12 +31,11 @@ template <class T>
 FeedItem item_of(const WarpSliceShape& shape, std::size_t s, std::int32_t k) {
   WarpSlice part = shape.slice[s];
   part.width = k;
-  const bool coded_values = !shape.dictionary.empty();
   FeedItem item{part.first * static_cast<std::uint32_t>(kSliceUnit / kFeedGrain) +
-                    static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain),
+                    static_cast<std::uint32_t>(bytes_in<T>(shape, part) / kFeedGrain),
                 k == 0 ? static_cast<std::uint32_t>(s) + 1U : 0U};
   part.width = std::min(shape.slice[s].width - k, portion_width<T>(shape, part));
-  item.what |= static_cast<std::uint32_t>(bytes_of<T>(part, coded_values) / kFeedGrain) << 24U;
+  item.what |= static_cast<std::uint32_t>(bytes_in<T>(shape, part) / kFeedGrain) << 24U;
   return item;
 }
 
@@ -68,7 +73,7 @@ std::int32_t slot_bytes(const WarpSliceShape& shape) {
   std::int64_t most = 0;
   for (WarpSlice part : shape.slice) {
     part.width = std::min(part.width, portion_width<T>(shape, part));
-    most = std::max(most, bytes_of<T>(part, !shape.dictionary.empty()));
+    most = std::max(most, bytes_in<T>(shape, part));
   }
   return static_cast<std::int32_t>((most + kSliceHead + kSliceUnit - 1) / kSliceUnit * kSliceUnit);
 }

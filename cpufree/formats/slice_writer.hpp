@@ -9,14 +9,15 @@
 namespace cpufree {
 
 // Writes one slice, all places of which are known by number. `Numbers`: number(value) is that of a
-// value in the dictionary; null where values are as they are.
+// value in the dictionary; null where values are as they are, or in single precision.
 template <class T, class Numbers>
 class SliceWriter {
  public:
-  CPUFREE_FN SliceWriter(const WarpSlice& slice, const Numbers* numbers, std::byte* to)
+  CPUFREE_FN SliceWriter(const WarpSlice& slice, const Numbers* numbers, bool single, std::byte* to)
       : slice_(slice),
         coded_(slice.code != ColumnCode::plain),
         numbers_(coded_ ? numbers : nullptr),
+        single_(single),
         to_(to) {}
 
   // Entry k of row l. Of a run, the first one's column counts.
@@ -54,12 +55,17 @@ class SliceWriter {
   }
 
  private:
-  CPUFREE_FN std::int64_t value_bytes() const { return numbers_ == nullptr ? sizeof(T) : 1; }
+  CPUFREE_FN std::int64_t value_bytes() const {
+    if (numbers_ != nullptr) return 1;
+    return static_cast<std::int64_t>(single_ ? sizeof(float) : sizeof(T));
+  }
   CPUFREE_FN void put_value(std::int64_t place, T value, std::int64_t from) const {
-    if (numbers_ == nullptr)
-      store(place, value, from);
-    else
+    if (numbers_ != nullptr)
       store(place, numbers_->number(value), from);
+    else if (single_)
+      store(place, static_cast<float>(value), from);
+    else
+      store(place, value, from);
   }
   CPUFREE_FN void put_in_run(int l, std::int64_t k, std::int32_t column, T value) const {
     const std::int64_t from = kSliceRows * (k / kRun) * (2 + kRun * value_bytes());
@@ -81,6 +87,7 @@ class SliceWriter {
   const WarpSlice& slice_;
   bool coded_;
   const Numbers* numbers_;
+  bool single_;
   std::byte* to_;
 };
 

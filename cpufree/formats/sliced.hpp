@@ -2,12 +2,15 @@
 // lanes are SIMD lanes. A column of a slice whose W indices are consecutive stores the first one
 // only, and is read by a vector load: on grids that is nearly all of them, and saves both the
 // gather and 28 of 32 index bytes. Values are stored as they are; each row is summed in the order
-// of its columns, so the format changes no bit of the product.
+// of its columns, so the format changes no bit of the product. A matrix may have its values in
+// single precision as well, for kernels that read them so (SingleSlices): then all products but
+// accurate ones are with the rounded matrix.
 //
 // Complex matrices are real ones of twice the size, whose unknowns 2 k and 2 k + 1 are real and
 // imaginary part: an entry a + b i is the block (a, -b; b, a). With `pairs`, a and b are stored
 // once, as if they were entries (2 i, 2 j) and (2 i + 1, 2 j + 1), and each of them meets both
-// parts of the operand: half the bytes of the values, a quarter of those of indices.
+// parts of the operand: half the bytes of the values, a quarter of those of indices. Such matrices
+// have no values in single precision.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +19,7 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/local.hpp"
+#include "cpufree/formats/slice_codes.hpp"
 
 namespace cpufree {
 
@@ -34,6 +38,7 @@ struct Sliced {
   const std::uint16_t* narrow = nullptr;    // W indices for each gathered column, from the origin
   const std::int32_t* gather = nullptr;     // the same of wide slices, as they are
   const T* val = nullptr;                   // W values for each column; padding is 0
+  const float* single = nullptr;            // the same, rounded; null: there are none
   bool pairs = false;
 
   // Rows [begin, end); `start` is the slice that holds the first W of them.
@@ -51,13 +56,22 @@ struct Sliced {
     std::int64_t slice = rows.start;
     std::int32_t row = rows.begin;
     for (; row + W <= rows.end; row += W, ++slice) {
-      const Sums<SumOf<T, X>> sums = sums_of(slice, x);
+      const Sums<SumOf<T, X>> sums = sums_of<Format>(slice, x);
       CPUFREE_INDEPENDENT
       for (int l = 0; l < W; ++l) f(row + l, l, sums.value[l]);
     }
     if (row >= rows.end) return;
-    const Sums<SumOf<T, X>> sums = sums_of(slice, x);
+    const Sums<SumOf<T, X>> sums = sums_of<Format>(slice, x);
     for (int l = 0; row + l < rows.end; ++l) f(row + l, l, sums.value[l]);
+  }
+
+  // The values that products with the operand X read.
+  template <class Format, class X>
+  CPUFREE_KERNEL_FN const auto* values() const {
+    if constexpr (reads_singles<Format, X>())
+      return single;
+    else
+      return val;
   }
 
   template <Port P>
@@ -71,9 +85,9 @@ struct Sliced {
     S value[W];
   };
 
-  template <class X>
+  template <class Format, class X>
   CPUFREE_KERNEL_FN Sums<SumOf<T, X>> sums_of(std::int64_t slice, const X& x) const {
-    return pairs ? multiply_pairs(slice, x) : multiply_slice(slice, x);
+    return pairs ? multiply_pairs(slice, x) : multiply_slice<Format>(slice, x);
   }
 
   // Out of line, so that loops of kernels have one product in them.
@@ -101,25 +115,25 @@ struct Sliced {
     return sums;
   }
 
-  template <class X>
+  template <class Format, class X>
   CPUFREE_KERNEL_FN Sums<SumOf<T, X>> multiply_slice(std::int64_t slice, const X x) const {
     Sums<SumOf<T, X>> sums = {};
     const std::int64_t end = slice_ptr[slice + 1];
     const std::int32_t from = kNarrow ? origin[slice] : -1;
-    const T* v = val + slice_ptr[slice] * W;
+    const auto* v = values<Format, X>() + slice_ptr[slice] * W;
     for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
       const std::int64_t gathered = static_cast<std::int64_t>(~first) * W;
       if (first >= 0) {
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(first + l));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(first + l));
       } else if (from >= 0) {
         std::int32_t index[W];
         for (int l = 0; l < W; ++l) index[l] = from + narrow[gathered + l];
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(index[l]));
       } else {
         const std::int32_t* const index = gather + gathered;
-        for (int l = 0; l < W; ++l) add_product(sums.value[l], v[l], x(index[l]));
+        for (int l = 0; l < W; ++l) add_product(sums.value[l], static_cast<T>(v[l]), x(index[l]));
       }
     }
     return sums;

@@ -42,13 +42,14 @@ struct SlicedRows {
   static_assert(W <= 8);
   std::shared_ptr<SlicePattern> pattern = std::make_shared<SlicePattern>();
   PageVector<T> val;
+  PageVector<float> single;  // of those that are also read in single precision: all, else none
 
   // M: Sliced, which reads narrow indices if there are any.
   template <class M>
   M view() const {
     const SlicePattern& p = *pattern;
     return {p.slice_ptr.data(), p.base.data(), p.origin.data(), p.narrow.data(),
-            p.gather.data(),    val.data(),    p.pairs};
+            p.gather.data(),    val.data(),    single.data(),   p.pairs};
   }
 };
 

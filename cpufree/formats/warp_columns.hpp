@@ -42,7 +42,10 @@ class WarpColumns {
                                           add_chunks(entries, mine.width, sum);
                                           return T{0};
                                         });
-    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane);
+    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, 0);
+    if constexpr (has_kind(kKinds, kSingleValues))
+      if (lists_all(mine.tails) && goes_beyond(mine.tails))
+        sum += tail_sum(port, place_of_tails(mine.tails), lane, mine.width);
     return sum;
   }
 
@@ -53,7 +56,7 @@ class WarpColumns {
     const ColdOperand x{ColumnOperand<T, K>{x_, column}};
     const WarpSlice& slice = matrix_.slice[s];
     auto sum = matrix_.template slice_sum<kKinds>(slice, slice.base, lane, x);
-    if (slice.tails >= 0) sum += matrix_.tail_sum(port, slice.tails, lane, x);
+    matrix_.template add_tail<kKinds>(port, slice, lane, x, sum);
     return sum;
   }
 
@@ -101,10 +104,12 @@ class WarpColumns {
     }
   }
 
+  // All of a lane's tail but its first `without` entries.
   template <class P>
-  CPUFREE_KERNEL_FN Values tail_sum(P& port, std::int32_t tails, int lane) const {
+  CPUFREE_KERNEL_FN Values tail_sum(P& port, std::int32_t tails, int lane,
+                                    std::int32_t without) const {
     Values sum = {};
-    const std::int64_t begin = matrix_.tail_ptr[tails + lane];
+    const std::int64_t begin = matrix_.tail_ptr[tails + lane] + without;
     const std::int64_t end = matrix_.tail_ptr[tails + lane + 1];
     for (unsigned rows = port.warp_ballot(begin < end); rows != 0U; rows &= rows - 1U) {
       const int l = port.lowest_bit(rows);

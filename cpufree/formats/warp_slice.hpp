@@ -34,6 +34,24 @@ struct alignas(16) WarpSlice : SliceHead {
 };
 static_assert(sizeof(WarpSlice) == kSliceHead && kSliceUnit % kFeedGrain == 0);
 
+// Of slices whose values are in single precision the tails of rows are all of their entries
+// (SliceHead::tails, a number below -1): where those of a slice begin, and whether rows have some
+// beyond its width.
+CPUFREE_FN constexpr bool lists_all(std::int32_t tails) { return tails < -1; }
+CPUFREE_FN constexpr std::int32_t tails_of_all(std::int32_t place, bool beyond) {
+  return -2 - (2 * place + (beyond ? 1 : 0));
+}
+CPUFREE_FN constexpr std::int32_t place_of_tails(std::int32_t tails) {
+  return lists_all(tails) ? (-2 - tails) / 2 : tails;
+}
+CPUFREE_FN constexpr bool goes_beyond(std::int32_t tails) {
+  return lists_all(tails) ? (-2 - tails) % 2 != 0 : tails >= 0;
+}
+// Entries of a row before the first one that its tail lists.
+CPUFREE_FN constexpr std::int32_t before_tail(const SliceHead& slice) {
+  return lists_all(slice.tails) ? 0 : slice.width;
+}
+
 // Shares all slices of which have 16-bit columns, or runs, as they are (base 0), and no tails.
 enum class Simple : std::int32_t { no, columns, runs };
 
@@ -47,6 +65,16 @@ struct WarpSlicesSize {
   Simple simple = Simple::no;
   SliceKinds kinds = 0;  // of its slices, and what the share is as a whole
 };
+
+// A copy of an array in fast memory, at `fast`, which goes on behind it. A barrier is to follow.
+template <Port P, class V>
+CPUFREE_KERNEL_FN const V* move_on_chip(P& port, const V* from, std::int64_t count,
+                                        std::byte*& fast) {
+  V* const to = reinterpret_cast<V*>(fast);
+  for (std::int64_t k = port.lane(); k < count; k += port.lanes()) to[k] = from[k];
+  fast += round_up16(static_cast<std::size_t>(count) * sizeof(V));
+  return to;
+}
 
 // Bytes of fast memory for a share (WarpSlices::resident).
 CPUFREE_FN std::size_t resident_matrix_bytes(const WarpSlicesSize& size, std::size_t value_bytes) {

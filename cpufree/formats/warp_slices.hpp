@@ -13,6 +13,9 @@
 // time; what travels at a time, where a block brings its share on chip piece by piece
 // (slice_ring.hpp), is one chunk, or several of them if they are small: a portion.
 //
+// In mixed precision (Codes::single) values as they are are rounded there, and the tails of such
+// slices are whole rows, in full, which accurate products read.
+//
 // Long rows are better shared among 2^s neighbouring lanes (`lanes_log2` s): these read
 // neighbouring entries of a row at a time, whose columns, and so operands, lie side by side. A
 // slice then has 32 / 2^s rows, entry k of a row belongs to lane k mod 2^s of its lanes, or to lane
@@ -82,9 +85,7 @@ struct WarpSlices {
     if constexpr (BulkPort<P>) return multiply_streamed<Format>(port, rows, x, f);
     if constexpr (Format::on_chip) return multiply_on_chip<Format::kinds>(port, rows, x, f);
     if constexpr (!Format::on_chip && Format::shares_rows)
-      return multiply_shared<Format::kinds>(
-          port, rows, x, [](std::int32_t) { return 0; },
-          [&](std::int32_t row, int, const SumOf<T, X>& sum) { f(row, 0, sum); });
+      return multiply_in_place<Format::kinds>(port, rows, x, f);
     const int lane = port.lane() % P::warp_width;
     const int warps = port.lanes() / P::warp_width;
     std::int32_t row = rows.begin + port.lane();
@@ -105,7 +106,7 @@ struct WarpSlices {
       SliceHead ahead = mine;
       if (next - lane < rows.end) ahead = slice[s + warps];  // on its way while this one is summed
       SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
-      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+      add_tail<kKinds>(port, mine, lane, x, sum);
       if (row < rows.end) f(row, 0, sum);
       if (next - lane >= rows.end) return;
       mine = ahead;
@@ -146,7 +147,7 @@ struct WarpSlices {
                                         std::byte* rings) const {
     WarpSlices copy = *this;
     if (values != nullptr && dictionary != nullptr)
-      copy.dictionary = move(port, dictionary, size.values, values);
+      copy.dictionary = move_on_chip(port, dictionary, size.values, values);
     copy.ring.fast = rings;
     copy.ring.shape = shape;
     return copy;
@@ -160,13 +161,13 @@ struct WarpSlices {
     };
     WarpSlices copy = *this;
     copy.simple = size.simple;
-    copy.bytes = reinterpret_cast<const std::byte*>(
-        move(port, reinterpret_cast<const Sixteen*>(bytes), size.units * (kSliceUnit / 16), fast));
-    copy.slice = move(port, slice, size.slices, fast);
-    copy.tail_ptr = move(port, tail_ptr, size.tails, fast);
-    copy.tail_col = move(port, tail_col, size.tail_entries, fast);
-    copy.tail_val = move(port, tail_val, size.tail_entries, fast);
-    if (dictionary != nullptr) copy.dictionary = move(port, dictionary, size.values, fast);
+    copy.bytes = reinterpret_cast<const std::byte*>(move_on_chip(
+        port, reinterpret_cast<const Sixteen*>(bytes), size.units * (kSliceUnit / 16), fast));
+    copy.slice = move_on_chip(port, slice, size.slices, fast);
+    copy.tail_ptr = move_on_chip(port, tail_ptr, size.tails, fast);
+    copy.tail_col = move_on_chip(port, tail_col, size.tail_entries, fast);
+    copy.tail_val = move_on_chip(port, tail_val, size.tail_entries, fast);
+    if (dictionary != nullptr) copy.dictionary = move_on_chip(port, dictionary, size.values, fast);
     port.sync_block();
     return copy;
   }
@@ -185,7 +186,8 @@ struct WarpSlices {
     if constexpr (has_kind(kKinds, kCodedValues))
       if (!plain || dictionary != nullptr)
         return multiply_entries<Entries>(from, lane, warps, CodedValues<T>{dictionary}, x, f);
-    if constexpr (plain) multiply_entries<Entries>(from, lane, warps, PlainValues<T>{}, x, f);
+    if constexpr (plain)
+      multiply_entries<Entries>(from, lane, warps, PlainValues<T, StoredAs<T, kKinds>>{}, x, f);
   }
   template <template <class, class, class> class Entries, class V, class X, class F>
   CPUFREE_KERNEL_FN void multiply_entries(const Rows& from, int lane, int warps, const V& values,
@@ -210,6 +212,8 @@ struct WarpSlices {
                                           const std::int32_t (&base)[kWindows], int lane,
                                           X&& x) const {
     const std::byte* const at = bytes + kSliceUnit * mine.first;
+    if constexpr (has_kind(kKinds, kSingleValues) && is_cold<std::remove_cvref_t<X>>)
+      if (lists_all(mine.tails)) return {};
     if constexpr (std::remove_cvref_t<X>::in_pieces) {
       const auto entries =
           any_entries<T, kKinds>(mine.code, base, dictionary != nullptr, dictionary, lane);
@@ -234,6 +238,8 @@ struct WarpSlices {
   CPUFREE_KERNEL_FN void multiply_streamed(P& port, const Rows& rows, X&& x, F&& f) const {
     const int lane = port.lane() % P::warp_width;
     if (!has_rows(port, rows)) return;
+    if constexpr (has_kind(Format::kinds, kSingleValues) && is_cold<std::remove_cvref_t<X>>)
+      return multiply_in_place<Format::kinds>(port, rows, x, f);  // the ring goes on later
     RingReader<P> reader(port, ring);
     each_turn<SumOf<T, X>>(port, rows, f,
                            [&](std::int32_t) { return next_slice<Format>(port, reader, lane, x); });
@@ -253,9 +259,15 @@ struct WarpSlices {
       const SliceHead mine = ahead;
       ahead = slice[next];
       SumOf<T, X> sum = slice_sum<kKinds>(mine, slice[s].base, lane, x);
-      if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+      add_tail<kKinds>(port, mine, lane, x, sum);
       return sum;
     });
+  }
+  template <SliceKinds kKinds, class P, class X, class F>
+  CPUFREE_KERNEL_FN void multiply_in_place(P& port, const Rows& rows, X&& x, F&& f) const {
+    multiply_shared<kKinds>(
+        port, rows, x, [](std::int32_t) { return 0; },
+        [&](std::int32_t row, int, const SumOf<T, X>& sum) { f(row, 0, sum); });
   }
 
   // The rows of a range, of a simple share on chip, values as they are.
@@ -298,7 +310,7 @@ struct WarpSlices {
     else
       sum =
           portions<Format::kinds, runs ? Loops::few : Loops::all>(reader, at, mine, known, lane, x);
-    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+    add_tail<Format::kinds>(port, mine, lane, x, sum);
     return sum;
   }
 
@@ -354,10 +366,23 @@ struct WarpSlices {
     });
   }
 
+  template <SliceKinds kKinds, class P, class X>
+  CPUFREE_KERNEL_FN void add_tail(P& port, const SliceHead& mine, int lane, X&& x,
+                                  SumOf<T, X>& sum) const {
+    if constexpr (has_kind(kKinds, kSingleValues)) {
+      constexpr bool cold = is_cold<std::remove_cvref_t<X>>;
+      if (lists_all(mine.tails) && (cold || goes_beyond(mine.tails)))
+        sum += tail_sum(port, place_of_tails(mine.tails), lane, x, cold ? 0 : mine.width);
+    }
+    if (mine.tails >= 0) sum += tail_sum(port, mine.tails, lane, x);
+  }
+
+  // All of a lane's tail but its first `without` entries.
   template <class P, class X>
-  CPUFREE_KERNEL_FN SumOf<T, X> tail_sum(P& port, std::int32_t tails, int lane, X&& x) const {
+  CPUFREE_KERNEL_FN SumOf<T, X> tail_sum(P& port, std::int32_t tails, int lane, X&& x,
+                                         std::int32_t without = 0) const {
     SumOf<T, X> sum = {};
-    std::int64_t begin = tail_ptr[tails + lane];
+    std::int64_t begin = tail_ptr[tails + lane] + without;
     std::int64_t end = tail_ptr[tails + lane + 1];
     for (unsigned rows = port.warp_ballot(begin < end); rows != 0U; rows &= rows - 1U) {
       const int l = port.lowest_bit(rows);
@@ -369,15 +394,6 @@ struct WarpSlices {
       if (lane == l) sum = part;
     }
     return sum;
-  }
-
-  template <Port P, class V>
-  CPUFREE_KERNEL_FN static const V* move(P& port, const V* from, std::int64_t count,
-                                         std::byte*& fast) {
-    V* const to = reinterpret_cast<V*>(fast);
-    for (std::int64_t k = port.lane(); k < count; k += port.lanes()) to[k] = from[k];
-    fast += round_up16(static_cast<std::size_t>(count) * sizeof(V));
-    return to;
   }
 };
 

@@ -106,15 +106,18 @@ void WarpSliceShape::append(WarpSlice chosen, const LaneRows& of,
                             const std::int64_t (&lengths)[kSliceRows], std::int64_t beyond,
                             std::int64_t value_bytes) {
   chosen.first = static_cast<std::uint32_t>(units);
-  if (beyond > 0) {
-    chosen.tails = static_cast<std::int32_t>(tail_ptr.size());
+  const bool all = single && chosen.width > 0 && plain_values(chosen);
+  if (all || beyond > 0) {
+    const auto place = static_cast<std::int32_t>(tail_ptr.size());
+    chosen.tails = all ? tails_of_all(place, beyond > 0) : place;
     tail_ptr.push_back(tail_entries);
     for (const std::int64_t length : lengths) {
-      tail_entries += std::max<std::int64_t>(length - chosen.width, 0);
+      tail_entries += std::max<std::int64_t>(length - before_tail(chosen), 0);
       tail_ptr.push_back(tail_entries);
     }
   }
-  units += (slice_bytes(chosen, !dictionary.empty(), value_bytes) + kSliceUnit - 1) / kSliceUnit;
+  const std::int64_t bytes = slice_bytes(chosen, !dictionary.empty(), stored_bytes(value_bytes));
+  units += (bytes + kSliceUnit - 1) / kSliceUnit;
   slice.push_back(chosen);
   rows.push_back(of);
 }
@@ -135,7 +138,10 @@ Simple WarpSliceShape::simple() const {
 
 SliceKinds WarpSliceShape::kinds() const {
   SliceKinds found = dictionary.empty() ? kPlainValues : kCodedValues;
-  for (const WarpSlice& s : slice) found |= in_runs(s.code) ? kRuns : kSingles;
+  for (const WarpSlice& s : slice) {
+    found |= in_runs(s.code) ? kRuns : kSingles;
+    if (lists_all(s.tails)) found |= kSingleValues;
+  }
   const Simple which = simple();
   if (which == Simple::columns) found |= kSimpleColumns;
   if (which == Simple::runs) found |= kSimpleRuns;
@@ -153,16 +159,18 @@ std::int32_t usual_run(const ShareSource<T>& source, RowRange rows) {
 template <class T>
 WarpSliceShape shape_of(const ShareSource<T>& source, const std::vector<LaneRows>& ranges) {
   WarpSliceShape shape;
+  shape.single = source.codes.single;
   if (source.codes.columns && source.codes.values)
     shape.dictionary = find_dictionary(source.local, ranges);
   append_slices(source, ranges, shape);
   if (shape.may_be_simple()) {
-    WarpSliceShape single;
-    single.dictionary = shape.dictionary;
+    WarpSliceShape simple;
+    simple.single = shape.single;
+    simple.dictionary = shape.dictionary;
     ShareSource<T> without = source;
     without.codes.runs = false;
-    append_slices(without, ranges, single);
-    if (single.simple() != Simple::no) return single;
+    append_slices(without, ranges, simple);
+    if (simple.simple() != Simple::no) return simple;
   }
   return shape;
 }
@@ -176,9 +184,9 @@ void fill_warp_slices(const ShareSource<T>& source, const WarpSliceShape& shape,
   Dictionary<T> dictionary(shape.dictionary);
   for (std::size_t s = first; s < end; ++s) {
     const WarpSlice& slice = shape.slice[s];
-    const SliceWriter<T, Dictionary<T>> writer(slice,
-                                               shape.dictionary.empty() ? nullptr : &dictionary,
-                                               to + (slice.first - origin) * kSliceUnit);
+    const SliceWriter<T, Dictionary<T>> writer(
+        slice, shape.dictionary.empty() ? nullptr : &dictionary, shape.single,
+        to + (slice.first - origin) * kSliceUnit);
     const std::int32_t any = in_runs(slice.code) ? any_run(source, shape.rows[s]) : kNoRun;
     for (int l = 0; l < kSliceRows; ++l) writer.put_lane(source, shape.rows[s], l, any);
   }
@@ -188,12 +196,12 @@ template <class T>
 void fill_tails(const ShareSource<T>& source, const WarpSliceShape& shape, std::int32_t* col,
                 T* val) {
   for (std::size_t s = 0; s < shape.slice.size(); ++s) {
-    if (shape.slice[s].tails < 0) continue;
-    const std::int64_t* const tail = shape.tail_ptr.data() + shape.slice[s].tails;
+    if (shape.slice[s].tails == -1) continue;
+    const std::int64_t* const tail = shape.tail_ptr.data() + place_of_tails(shape.slice[s].tails);
     for (int l = 0; l < kSliceRows; ++l) {
       const LaneEntries of = lane_entries(source, shape.rows[s], l);
       for (std::int64_t to = tail[l]; to < tail[l + 1]; ++to) {
-        const std::int64_t from = of.entry(shape.slice[s].width + to - tail[l]);
+        const std::int64_t from = of.entry(before_tail(shape.slice[s]) + to - tail[l]);
         col[to] = source.column(from);
         val[to] = source.local.val[at(from)];
       }

@@ -48,6 +48,7 @@ struct WarpSliceShape {
   std::vector<std::int64_t> tail_ptr;  // 33 for each slice that has tails
   std::vector<LaneRows> rows;          // of each slice
   std::vector<double> dictionary;      // empty: values are not coded
+  bool single = false;                 // as Codes says
   std::int64_t units = 0;
   std::int64_t tail_entries = 0;
 
@@ -57,9 +58,17 @@ struct WarpSliceShape {
   }
   Simple simple() const;
   // Appends a slice whose width and code have been chosen, and whose lanes have `lengths` entries,
-  // `beyond` of them beyond its width. Values have `value_bytes`.
+  // `beyond` of them beyond its width. Values of the matrix have `value_bytes`.
   void append(WarpSlice chosen, const LaneRows& of, const std::int64_t (&lengths)[kSliceRows],
               std::int64_t beyond, std::int64_t value_bytes);
+  // What values as they are take in slices.
+  std::int64_t stored_bytes(std::int64_t value_bytes) const {
+    return single ? std::int64_t{sizeof(float)} : value_bytes;
+  }
+  // Whether the values of a slice are not coded.
+  bool plain_values(const WarpSlice& of) const {
+    return dictionary.empty() || of.code == ColumnCode::plain;
+  }
   // Whether it is to be made without runs, to see whether it is simple then: on chip a single code
   // for all is worth more than runs here and there.
   bool may_be_simple() const;

@@ -18,6 +18,9 @@ class BlockRows {
   using Share = BlockShare<M>;
   using Args = SolveArgs<M, K>;
   using Values = ValuesOf<typename M::Value, K>;
+  // Whether products are with an A whose values are rounded to single precision, all but accurate
+  // ones.
+  static constexpr bool kRounded = has_kind(Format::kinds, kSingleValues);
   const Args& args;
 
   // A copy of a number that loops keep in a register.

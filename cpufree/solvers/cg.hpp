@@ -51,7 +51,7 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
   }
   CPUFREE_KERNEL_FN void recompute(int k, Start start) {
     of_column(of_.beta, k) =
-        start == Start::no ? static_cast<T>(of_.rho[k] / of_.previous_rho[k]) : T{0};
+        keeps_direction(start) ? static_cast<T>(of_.rho[k] / of_.previous_rho[k]) : T{0};
   }
   CPUFREE_KERNEL_FN Verdict check(int k, Monitor& monitor, Start) const {
     if (took_step(k))
@@ -84,6 +84,10 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
     double rr[K] = {};                         // r . r
     Reason broken[K] = {};                     // why p . A p makes no step
   };
+
+  CPUFREE_KERNEL_FN static constexpr bool keeps_direction(Start start) {
+    return start == Start::no || (Ctx::kRounded && start == Start::replaced);
+  }
 
   // x += alpha p, of the step before; p = M r + beta p.
   CPUFREE_KERNEL_FN void update_direction() {
@@ -144,8 +148,8 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
     of_.broken[k] = broken;
   }
 
-  // r -= alpha s; rho = r . M r; beta = rho / previous rho. At a start r stays, and columns that
-  // do not start keep their coefficients.
+  // r -= alpha s; rho = r . M r; beta = rho / previous rho, that of the step before. At a start r
+  // stays, and columns that do not start keep their coefficients.
   CPUFREE_KERNEL_FN bool update_residual(Start start) {
     Sums sums[2];
     const Values alpha = start == Start::no ? c_.in_register(of_.alpha) : Values{};
@@ -169,10 +173,10 @@ class ConjugateGradient : public Recurrence<Ctx, M> {
   }
 
   CPUFREE_KERNEL_FN void set_direction(int k, Start start, double rho, double rr) {
-    of_.previous_rho[k] = of_.rho[k];
+    if (!Ctx::kRounded || start != Start::replaced) of_.previous_rho[k] = of_.rho[k];
     of_.rho[k] = rho;
     of_.rr[k] = rr;
-    if (start == Start::no) {
+    if (keeps_direction(start)) {
       of_column(of_.beta, k) = static_cast<T>(rho * c_.port().reciprocal(of_.previous_rho[k]));
     } else {
       of_column(of_.beta, k) = 0;

@@ -14,6 +14,12 @@
 // is: stagnated. The sums of b - A x are as if in twice the precision (accurate_sum.hpp), so that
 // their own rounding decides nothing.
 //
+// Where products are with a rounded A (Context::kRounded), r loses touch with b - A x with every
+// step. There b - A x is computed whenever r has fallen to a tenth, and takes its place, while
+// directions are kept: the iteration is one of A that is disturbed a little, and takes some per
+// cent more steps. Restarts instead, which throw away what CG has learnt, took up to half as many
+// again (docs/precision.md).
+//
 // Divergence. CG reduces the energy norm of the error. By it sqrt(r . M r) may grow by no more than
 // the square root of the condition number of M A, which no system has above 1e10 that can be
 // solved; ||r|| may grow by that of A, which scales of the unknowns make as large as they like. So
@@ -80,6 +86,12 @@ class Monitor {
       stop(Reason::diverged_its);
   }
 
+  // b - A x is wanted whenever r has fallen to a tenth.
+  CPUFREE_KERNEL_FN void verify_early() {
+    trigger_ = squared(larger(target_, kEarly * true_residual_));
+    set_decision_level();
+  }
+
   // Where the first iteration starts: r . M r, from which growth counts.
   CPUFREE_KERNEL_FN void begin_measure(double measure) {
     if (iterations_ == 0) measure_ = measure;
@@ -120,9 +132,11 @@ class Monitor {
 
   // After b - A x was computed, with the square of its norm. Returns, as `accurate` does, whether
   // the recurrence's residual was near it. If not, or if `replaced`, r is b - A x from now on.
-  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
+  // `early`: it was wanted by the rules of verify_early().
+  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced, bool early = false) {
     const double recursive = residual();
-    const bool met_rule = !replaced && recursive <= target_;
+    const bool judged = !replaced || early;  // else it is the method that wants it
+    const bool met_rule = judged && recursive <= target_;
     true_residual_ = std::sqrt(rr);
     verified_ = true;
     accurate_ = true_residual_ <= 2.0 * recursive && !diverges();
@@ -141,8 +155,8 @@ class Monitor {
     }
     if (met_rule && accurate_)  // shrinks each time, until the rule is met or r is inaccurate
       trigger_ = squared(0.9 * target_ * (recursive / true_residual_));
-    else if (!replaced || !accurate_)
-      trigger_ = squared(larger(target_, 0.1 * true_residual_));
+    else if (judged || !accurate_)
+      trigger_ = squared(larger(target_, kEarly * true_residual_));
     set_decision_level();
     if (!is_finite(rr)) {
       stop(Reason::diverged_nanorinf);
@@ -156,6 +170,8 @@ class Monitor {
     return accurate_;
   }
   CPUFREE_KERNEL_FN bool accurate() const { return accurate_; }
+  // Whether true residuals still fall.
+  CPUFREE_KERNEL_FN bool falls() const { return failures_ == 0; }
 
   // b - A x of a solve that ended for another reason, square of its norm.
   CPUFREE_KERNEL_FN void record_true_residual(double rr) {
@@ -245,6 +261,7 @@ class Monitor {
  private:
   static constexpr int kMaxFailures = 3;
   static constexpr double kDivergence = 1e10;
+  static constexpr double kEarly = 0.1;
 
   // Below the level of rounding errors a recurrence may grow without end, from a good x.
   CPUFREE_KERNEL_FN bool diverges() const {

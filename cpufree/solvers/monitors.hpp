@@ -49,7 +49,9 @@ class Monitors {
   // Whether column k runs; a single one does until the kernel leaves the loop.
   CPUFREE_KERNEL_FN bool runs(int k) const { return K == 1 || running_[k]; }
   // Whether it is one that starts, in an iteration that does.
-  CPUFREE_KERNEL_FN bool starts(int k) const { return K == 1 || is(k, Verdict::restart); }
+  CPUFREE_KERNEL_FN bool starts(int k) const {
+    return K == 1 || is(k, Verdict::restart) || (Ctx::kRounded && is(k, Verdict::replace));
+  }
   CPUFREE_KERNEL_FN bool all_go_on() const {
     if constexpr (K == 1) return verdict_[0] == Verdict::go_on;
     return !columns_where<K>([&](int k) { return runs(k) && verdict_[k] != Verdict::go_on; }).any();
@@ -67,6 +69,7 @@ class Monitors {
     });
   }
   CPUFREE_KERNEL_FN Keep wanted() const {
+    if constexpr (Ctx::kRounded) return Keep::accurate;
     if (K > 1 || verdict_[0] == Verdict::verify) return Keep::nothing;
     return verdict_[0] == Verdict::replace ? Keep::plain : Keep::accurate;
   }
@@ -83,6 +86,7 @@ class Monitors {
   CPUFREE_KERNEL_FN void begin(Ctx& c, int k, double bb, double rr, double rows) {
     monitor_[k].begin(bb, rr, c.args.atol[k], rows);
     verdict_[k] = monitor_[k].done() ? Verdict::stop : Verdict::restart;
+    if constexpr (Ctx::kRounded) monitor_[k].verify_early();
     if constexpr (K > 1) {
       share_of_b_[k] = bb > 0.0 ? 1.0 / bb : 0.0;
       running_[k] = true;
@@ -123,9 +127,12 @@ class Monitors {
   // b - A x is known, the square of its norm; `kept`: r is b - A x now.
   template <class Method>
   CPUFREE_KERNEL_FN void verify(Ctx& c, int k, const Method& method, double rr, bool kept) {
-    monitor_[k].verify(rr, kept);
+    const bool early = Ctx::kRounded && verdict_[k] != Verdict::restart;
+    monitor_[k].verify(rr, kept, early);
     if (monitor_[k].done())
       verdict_[k] = Verdict::stop;
+    else if (early && monitor_[k].falls())
+      verdict_[k] = Verdict::replace;
     else if (!monitor_[k].accurate())
       verdict_[k] = Verdict::restart;
     else if (verdict_[k] == Verdict::verify)

@@ -48,6 +48,31 @@ CPUFREE_COLD_FN ColdResult<Ctx> step_cold(typename Ctx::PortType port,
   return {c.state(), sums.total[0], met};
 }
 
+// The sums of an iteration whose r has been replaced, with r . p in the place of p . s, out of
+// line: M r . s, r . M r, r . r. s . M s is not among them.
+template <class Ctx, class M>
+CPUFREE_COLD_FN ColdResult<Ctx> sums_of_replaced(typename Ctx::PortType port,
+                                                 const typename Ctx::Args& args,
+                                                 const typename Ctx::Share& share,
+                                                 const typename Ctx::BlockVectors& v,
+                                                 typename Ctx::State state, const M& m,
+                                                 RareSums<Ctx>& sums) {
+  Ctx c(port, args, share, v, state);
+  const KeptImage<M, typename Ctx::T> image{m, v.u};
+  if (!image.begin(c, m, v.r)) return {c.state(), 0.0, false};
+  if constexpr (image.kept)  // the next step wants M s
+    if (!apply_apart(c, m, v.s)) return {c.state(), 0.0, false};
+  c.rows([&](Row i, int lane) {
+    const double r = v.r[i], mr = image(i, v.r[i]);
+    sums.partial[0][lane] += r * v.p[i];
+    sums.partial[1][lane] += mr * v.s[i];
+    sums.partial[3][lane] += mr * r;
+    sums.partial[4][lane] += r * r;
+  });
+  const bool met = sum_apart(c, sums);
+  return {c.state(), 0.0, met};
+}
+
 // kRare: for where it takes over from another method, with product and sums out of line: one more
 // pass over s, and half of the code that a compiler would have for the whole kernel.
 template <class Ctx, class M, bool kRare>
@@ -62,6 +87,8 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
 
   template <class F>
   CPUFREE_HOT_FN bool advance(Start start, F&& meanwhile) {
+    if constexpr (Ctx::kRounded)
+      if (start == Start::replaced) return keep_direction();
     if (start != Start::no && !image_of_r().begin(c_, m_, v_.r)) return false;
     update(start);
     return multiply(meanwhile);
@@ -74,6 +101,8 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
                             is_finite(alpha_) && predictable());
   }
   CPUFREE_KERNEL_FN void recompute(int, Start start) {
+    if constexpr (Ctx::kRounded)
+      if (start == Start::replaced) return set_level(total_[kNu]);
     c_.recall(total_);
     if (start != Start::no) set_level(total_[kNu]);
     set_step(1.0 / total_[kMu]);
@@ -174,6 +203,20 @@ class PredictRecomputeAs : public Recurrence<Ctx, M> {
     }
     set_step(c_.port().reciprocal(total_[kMu]));
     return true;
+  }
+
+  // r is another one; p and s stay. alpha = r . p / mu leads to the least energy along p, and with
+  // beta = (alpha gamma - delta) / mu the direction after it is conjugate to p, whatever r is.
+  CPUFREE_KERNEL_FN bool keep_direction() {
+    RareSums<Ctx> all;
+    const auto answer =
+        sums_of_replaced<Ctx>(c_.port(), c_.args, c_.share(), c_.vectors, c_.state(), m_, all);
+    c_.go_on_from(answer.after);
+    for (const Sum k : {kDelta, kNu, kRR}) total_[k] = all.total[k];
+    const double alpha = all.total[kMu] / total_[kMu];
+    alpha_ = static_cast<T>(alpha);
+    beta_ = static_cast<T>((alpha * total_[kGamma] - total_[kDelta]) / total_[kMu]);
+    return answer.met;
   }
 
   // alpha = nu / mu; beta = (nu - 2 alpha delta + alpha^2 gamma) / nu, the predicted r . M r over

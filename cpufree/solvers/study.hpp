@@ -27,7 +27,7 @@ class BlindMonitor : public Monitor {
     count(rr);
     return within_limits(notes);
   }
-  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced) {
+  CPUFREE_KERNEL_FN bool verify(double rr, bool replaced, bool = false) {
     record_true_residual(rr);
     if (replaced) note_replacement();
     within_limits(0U);

@@ -16,6 +16,8 @@ Columns: TypeAlias = Literal["auto", "together", "block", "one by one"] | str
 """How several right-hand sides are solved."""
 Reuse: TypeAlias = Literal["auto", "pattern", "none"] | str
 """Whether the aggregates of multigrid are kept in an update."""
+Precision: TypeAlias = Literal["mixed"] | str
+"""Of a solve whose products read the values of A in another one."""
 Order: TypeAlias = Literal["auto", "rcm", "natural"] | str | bool
 """Of rows inside a PE; True is "rcm", False is "natural"."""
 Count: TypeAlias = int | Literal["auto"] | str

@@ -96,6 +96,7 @@ KINDS = {
     "near_nullspace": "array, shape (n, k), or path of a file, optional",
     "coordinates": "array, shape (nodes, 2) or (nodes, 3), or path of a file, optional",
     "dtype": "float32, float64, complex64 or complex128, optional",
+    "precision": '"mixed", optional',
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
     "trace": "bool, str or path, optional",
@@ -181,6 +182,10 @@ MEANINGS = {
         DIVERGED_NANORINF.""",
     "dtype": """Type in which to solve; default that of A. Of a complex A, float32 and float64 name
         the type of its parts.""",
+    "precision": """Mixed: a solve in float64 whose products read the values of A in float32;
+        b - A x, with A as it is, takes the place of the residual now and then, and is what the
+        stopping test is made with. Sooner where A has many different values and does not fit on
+        chip or into a cache; where it changes nothing, a warning says so.""",
     "progress": """True shows a bar in terminals and notebooks. Or a function, called as
         progress(iteration, residual norm) in this thread, about every 20 ms on GPUs and 50 ms on
         the CPU; where it returns False, the run ends (reason INTERRUPTED), as with Ctrl-C.""",

@@ -69,6 +69,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                          "compress",
                          "layout",
                          "inspect",
+                         "single_values",
                          "nvshmem_library",
                          "nvshmem_kernels",
                          "several_machines",
@@ -96,6 +97,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.pairs = option(tuning, "pairs", spec.pairs);
   spec.layout = option(tuning, "layout", spec.layout);
   spec.inspect = option(tuning, "inspect", spec.inspect);
+  spec.single_values = option(tuning, "single_values", spec.single_values);
   spec.node_size = option(tuning, "node_size", spec.node_size);
   spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
   spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);

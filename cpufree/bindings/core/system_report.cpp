@@ -110,6 +110,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["block_halo"] = plan.block_halo;
   d["resident_vectors"] = plan.resident_vectors;
   d["resident_matrix"] = plan.resident_matrix;
+  d["single_values"] = plan.single_values;
   d["ring_slots"] = plan.ring_slots;
   d["lanes_per_row"] = plan.lanes_per_row;
   d["shared_bytes"] = plan.shared_bytes;

@@ -259,8 +259,8 @@ struct TableNumbers {
 // Where a block's slices lie.
 struct BlockPlace {
   std::int64_t first_unit = 0;
-  std::int32_t coded = 0;  // values are numbers in the dictionary
-  std::int32_t reserved = 0;
+  std::int32_t coded = 0;   // values are numbers in the dictionary
+  std::int32_t single = 0;  // others are in single precision
 };
 
 // Writes the slices, a thread for each lane. Bytes are zero before.
@@ -286,7 +286,7 @@ struct FillSlices {
       const BlockPlace& block = place[range.block];
       const TableNumbers<T> numbers{table + range.block};
       const SliceWriter<T, TableNumbers<T>> writer(
-          mine, block.coded != 0 ? &numbers : nullptr,
+          mine, block.coded != 0 ? &numbers : nullptr, block.single != 0,
           bytes + (block.first_unit + mine.first) * kSliceUnit);
       const std::int32_t any = in_runs(mine.code) ? any_run(rows, of) : kNoRun;
       writer.put_lane(rows, of, static_cast<int>(i % kSliceRows), any);
@@ -318,7 +318,7 @@ struct FillTails {
       const LaneEntries of = lane_entries(rows, mine, l);
       const std::int64_t* const tail = tail_ptr + i / kSliceRows * (kSliceRows + 1) + l;
       for (std::int64_t to = tail[0]; to < tail[1]; ++to) {
-        const std::int64_t from = of.entry(slice[s].width + to - tail[0]);
+        const std::int64_t from = of.entry(before_tail(slice[s]) + to - tail[0]);
         col[to] = rows.column(from);
         val[to] = rows.value(from);
       }

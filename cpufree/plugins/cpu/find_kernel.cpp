@@ -7,7 +7,6 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/waited_time.hpp"
 #include "cpufree/launch/kernel_text.hpp"
-#include "cpufree/plugins/cpu/kernel_source.hpp"
 #include "cpufree/plugins/cpu/kernel_table.hpp"
 #include "cpufree/plugins/cpu/levels.hpp"
 
@@ -55,20 +54,18 @@ double cpu_kernel_seconds() { return waited().seconds(); }
 void take_built_in_cpu_kernels(bool taken) { take_built_in = taken; }
 
 template <class T, int K>
-CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, bool nodes) {
+CpuKernel<T, K> find_cpu_kernel(const SolveSpec& spec, const CpuKernelKind& kind) {
   const CpuKernels built = built_in();
   auto* find = built.of<T>().template columns<K>();
   if constexpr (K == 1) {
-    if (nodes) find = built.of<T>().remote;
+    if (kind.nodes) find = built.of<T>().remote;
     if constexpr (sizeof(T) == sizeof(double))
       if (spec.study != Study::none) find = built.study;
   }
-  if (spec.study == Study::trace) {
-    find = nullptr;
-  }
+  if (spec.study == Study::trace || kind.singles) find = nullptr;
   if (const CpuKernel<T, K> found = find == nullptr ? nullptr : find(spec)) return found;
   return reinterpret_cast<CpuKernel<T, K>>(
-      compiled(cpu_solver_source(spec, type_name<T>(), K, nodes), built.flags.level,
+      compiled(cpu_solver_source(spec, type_name<T>(), K, kind), built.flags.level,
                K > 1 ? built.flags.columns : built.flags.solvers));
 }
 
@@ -84,11 +81,11 @@ CpuStencilKernel<T> find_cpu_stencil_kernel(const Grid& grid, bool source, Study
                built.flags.stencils));
 }
 
-#define CPUFREE_FOR(T)                                                    \
-  template CpuKernel<T, 1> find_cpu_kernel<T, 1>(const SolveSpec&, bool); \
-  template CpuKernel<T, 2> find_cpu_kernel<T, 2>(const SolveSpec&, bool); \
-  template CpuKernel<T, 4> find_cpu_kernel<T, 4>(const SolveSpec&, bool); \
-  template CpuKernel<T, 8> find_cpu_kernel<T, 8>(const SolveSpec&, bool); \
+#define CPUFREE_FOR(T)                                                                    \
+  template CpuKernel<T, 1> find_cpu_kernel<T, 1>(const SolveSpec&, const CpuKernelKind&); \
+  template CpuKernel<T, 2> find_cpu_kernel<T, 2>(const SolveSpec&, const CpuKernelKind&); \
+  template CpuKernel<T, 4> find_cpu_kernel<T, 4>(const SolveSpec&, const CpuKernelKind&); \
+  template CpuKernel<T, 8> find_cpu_kernel<T, 8>(const SolveSpec&, const CpuKernelKind&); \
   template CpuStencilKernel<T> find_cpu_stencil_kernel<T>(const Grid&, bool, Study);
 CPUFREE_FOR(float)
 CPUFREE_FOR(double)

@@ -20,40 +20,43 @@ std::string text_for(const std::string& headers, const std::string& kind,
          "  return reinterpret_cast<const void*>(kernel);\n}\n";
 }
 
-std::string near_kernel(const SolveSpec& spec, const std::string& type, int columns = 1) {
+std::string near_kernel(const SolveSpec& spec, const std::string& type, int columns,
+                        bool singles) {
   const std::string study = spec.study == Study::none
                                 ? "solve_kernel<"
                                 : "study_kernel<" + std::string(name_of(spec.study)) + ", ";
   return study + algorithm_of(spec.method) + ", " + class_of(spec.preconditioner, type, columns) +
-         ">";
+         (singles ? ", SingleSlices" : "") + ">";
 }
 
 std::string far_kernel(const SolveSpec& spec, const std::string& type) {
   return "[](P& port, const SolveArgs<Sliced<" + type +
          ", P::width>>& args) {\n"
          "    cpu_threads::RemotePort far(port);\n    " +
-         near_kernel(spec, type) + "(far, args);\n  }";
+         near_kernel(spec, type, 1, false) + "(far, args);\n  }";
 }
 
 }  // namespace
 
 CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, int columns,
-                                bool nodes) {
+                                const CpuKernelKind& kind) {
   const std::string count = std::to_string(columns);
   CpuKernelText made;
   made.name = std::string(method_name(spec.method)) +
               (columns > 1 ? " of " + count + " right-hand sides" : "") + " with preconditioner " +
               preconditioner_name(spec.preconditioner) + ", " + type;
   if (spec.study != Study::none) made.name += std::string(", study ") + study_name(spec.study);
-  if (nodes) made.name += ", several nodes";
-  made.built_in_all = spec.study == Study::none && !nodes;
+  if (kind.nodes) made.name += ", several nodes";
+  if (kind.singles) made.name += ", values of A in single precision";
+  made.built_in_all = spec.study == Study::none && !kind.nodes && !kind.singles;
   std::string headers =
       include_line(spec.study == Study::none ? "solvers/kernel.hpp" : "solvers/study.hpp");
   if (spec.preconditioner == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
   if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
-  if (nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
-  made.text = text_for(headers, "CpuKernel<" + type + ", " + count + ">",
-                       nodes ? far_kernel(spec, type) : near_kernel(spec, type, columns));
+  if (kind.nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
+  made.text =
+      text_for(headers, "CpuKernel<" + type + ", " + count + ">",
+               kind.nodes ? far_kernel(spec, type) : near_kernel(spec, type, columns, kind.singles));
   return made;
 }
 

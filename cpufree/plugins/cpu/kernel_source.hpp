@@ -17,9 +17,15 @@ struct CpuKernelText {
   bool built_in_all = true;  // CPUFREE_KERNELS=ALL builds it in
 };
 
-// The kernels of kernel.hpp, with values of type `type`; `nodes`: PEs are in several nodes.
+// What a kernel is for besides.
+struct CpuKernelKind {
+  bool nodes = false;    // PEs are in several nodes
+  bool singles = false;  // products read values in single precision (SingleSlices)
+};
+
+// The kernels of kernel.hpp, with values of type `type`.
 CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, int columns,
-                                bool nodes);
+                                const CpuKernelKind& kind);
 CpuKernelText cpu_stencil_source(const Grid& grid, bool source, Study study,
                                  const std::string& type);
 

@@ -12,6 +12,7 @@
 #include "cpufree/formats/sliced_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/solvers/args.hpp"
+#include "cpufree/solvers/host/setup.hpp"
 
 namespace cpufree {
 
@@ -70,7 +71,16 @@ struct CpuShare {
           slices.val[place] = static_cast<T>(f(first + l, column, other.slices.val[place]));
         });
   }
-  double value_bytes() const { return static_cast<double>(slices.val.size() * sizeof(T)); }
+  // Makes, or makes again, the values in single precision.
+  void round_values() {
+    slices.single.resize(slices.val.size());
+    std::ranges::transform(slices.val, slices.single.begin(),
+                           [](T value) { return single_of(static_cast<double>(value)); });
+  }
+  double value_bytes() const {
+    return static_cast<double>(slices.val.size() * sizeof(T) +
+                               slices.single.size() * sizeof(float));
+  }
   double bytes() const { return value_bytes() + slices.pattern->bytes(); }
   // M: Matrix, or that with narrow indices.
   template <class M = Matrix>

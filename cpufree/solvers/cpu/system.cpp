@@ -21,12 +21,12 @@ namespace {
 constexpr std::int32_t kGathered = 1000;
 constexpr std::size_t kMostPackets = 0;  // threads share caches: plain stores are quicker
 
-// `nodes`: PEs are in several.
+// `nodes`: PEs are in several. `singles`: values are read in single precision.
 template <class T>
-CpuKernel<T> kernel_for(const SolveSpec& spec, bool nodes) {
+CpuKernel<T> kernel_for(const SolveSpec& spec, bool nodes, bool singles) {
   if (nodes && spec.study != Study::none && spec.study != Study::trace)
     throw Unsupported("studies are of PEs that reach one another's memory, not of several nodes");
-  return find_cpu_kernel<T>(spec, nodes);
+  return find_cpu_kernel<T>(spec, {nodes, singles});
 }
 
 }  // namespace
@@ -38,10 +38,12 @@ CpuSystem<T>::CpuSystem(std::int64_t rows, const SystemSpec& spec)
       own_(OwnPes::of(spec.team.get(), spec.pes)),
       nodes_(spec.pes),
       pairs_(spec.pairs),
+      single_values_(spec.single_values),
       factor_spec_(spec.factors),
       multigrid_options_(multigrid_options(spec.factors, kGathered)) {
   check(spec);
   if (in_nodes(spec)) nodes_ = NodeTable::of_size(spec.pes, spec.node_size);
+  check_single_values<T>(spec, nodes_.count() > 1);
   blocks_ = spec.blocks > 0 ? spec.blocks : std::max(1, available_cores() / spec.pes);
   if (team_) blocks_ = least(*team_, "number of blocks", blocks_);
   pes_ = std::vector<Pe>(at(own_.here));
@@ -84,6 +86,7 @@ void CpuSystem<T>::build(HaloPlan<T>& plan, const SystemSpec& spec,
   packets_ = use_packets(spec, shares, kMostPackets);
   report_ = report_of(shares, spec, blocks_, packets_);
   report_.nodes = nodes_.count();
+  report_.single_values = single_values_;
   // Padded entries of a slice read the column after the one before them, whichever PE owns that:
   // times zero, but it must not be written meanwhile.
   auto plans = make_block_plans(plan, *peers, blocks_, Awaited::everybody, pairs_ ? 2 : 1);
@@ -181,6 +184,7 @@ void CpuSystem<T>::build_shares(HaloPlan<T>& plan, std::vector<std::vector<Block
                [&](std::size_t slice, std::int32_t row, std::int32_t rows) {
                  invert_diagonal(pe, share, slice, row, rows, facts);
                });
+    if (single_values_) share.round_values();
     found[at(k)] = facts;
   });
   take_diagonals(found);
@@ -306,7 +310,7 @@ cpu_threads::LaunchConfig CpuSystem<T>::launch_config() const {
 template <class T>
 ThreadsRun CpuSystem<T>::run(const SolveSpec& spec, const std::vector<SolveArgs<Matrix>>& args,
                              const Progress& progress) {
-  const auto kernel = kernel_for<T>(spec, nodes_.count() > 1);
+  const auto kernel = kernel_for<T>(spec, nodes_.count() > 1, single_values_);
   // Channels start at epoch 0 in every launch. No kernel runs now, in any process: each has told
   // the others of the end of its last one (report_waits), or the team has failed.
   for (int k = 0; k < own_.here; ++k)

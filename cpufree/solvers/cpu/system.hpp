@@ -127,6 +127,7 @@ class CpuSystem final : public System<T> {
   int blocks_ = 1;
   bool packets_ = false;
   bool pairs_ = false;  // SystemSpec::pairs
+  bool single_values_ = false;  // as SystemSpec says
   FactorSpec factor_spec_;
   std::vector<Pe> pes_;         // of this process
   std::vector<Remote> remote_;  // of these, where there are several nodes

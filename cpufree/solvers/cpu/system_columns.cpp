@@ -116,7 +116,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_together(const ColumnViews<T>& vect
   std::vector<double> history(K * capacity);
   args[0].outcome = outcomes.data();
   args[0].history = history.data();
-  const auto kernel = find_cpu_kernel<T, K>(spec);
+  const auto kernel = find_cpu_kernel<T, K>(spec, {false, single_values_});
   cpu_threads::LaunchConfig config;
   config.pes = own_.all;
   config.blocks = blocks_;

@@ -35,11 +35,14 @@ bool CpuSystem<T>::update(const CsrView<T>& matrix) {
   if (!alone) throw SystemBusy();
   require_usable(usable_);
   require_update(matrix, rows_, report_);
+  if (single_values_) require_singles(matrix);
   usable_ = false;
   std::vector<DiagonalFacts> found(pes_.size() * at(blocks_));
   in_parallel(static_cast<int>(found.size()), [&](int k) {
     Pe& pe = pes_[at(k / blocks_)];
-    found[at(k)] = rewrite(matrix, pe, pe.shares[at(k % blocks_)]);
+    Share& share = pe.shares[at(k % blocks_)];
+    found[at(k)] = rewrite(matrix, pe, share);
+    if (single_values_) share.round_values();
   });
   take_diagonals(found);
   make_factors([&](std::size_t k) { return own_rows_of(matrix, pes_[k].local.global_row); });

@@ -52,10 +52,11 @@ KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
                        kVectors * static_cast<double>(matrix.n) * sizeof(T);
   const int blocks = multiprocessors_of_pe(place.devices);
   const bool halos = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
-  const bool small =
-      halos && bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
+  const bool small = halos && !place.spec.single_values &&
+                     bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
   const bool coded = !small && values.size() <= kFewValues;
   SliceKinds kinds = coded ? kCodedValues : kPlainValues;
+  if (!coded && place.spec.single_values) kinds |= kSingleValues;
   if (runs) kinds |= kRuns;
   if (!runs || halos) kinds |= kSingles;
   if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
@@ -80,6 +81,8 @@ template <class T>
 GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
                         std::span<const std::int32_t> order, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  check_single_values<T>(spec, place_.several_nodes());
+  if (spec.single_values) require_singles(matrix);
   std::jthread waking = wake_devices(place_.devices);
   auto cuts = cuts_for_gpus(place_, matrix, part, order);
   // Before memory is asked for, which starts CUDA.
@@ -119,6 +122,7 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
 template <class T>
 GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
     : place_(place_on_gpus(spec, matrix.n, sizeof(T))), rows_(matrix.n) {
+  check_single_values<T>(spec, false);
   require(spec.pes == 1, "a matrix on a GPU is laid out for one PE");
   require(!spec.team, "GPUs of one process lay a matrix out");
   require(
@@ -140,6 +144,7 @@ template <class T>
 GpuSystem<T>::GpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
     : place_(place_on_gpus(spec, slab.all_rows, sizeof(T))), rows_(slab.plan.local.at(0).rows()) {
   refuse_multigrid_of_slabs(spec.factors);
+  check_single_values<T>(spec, place_.several_nodes());
   set_up_by_host(std::move(slab.plan), {}, slab.first);
 }
 
@@ -360,6 +365,7 @@ template <class T>
 bool GpuSystem<T>::update(const CsrView<T>& matrix) {
   const auto alone = take_turn();
   require_update(matrix, rows_, layout_.report);
+  if (place_.spec.single_values) require_singles(matrix);
   if (place_.spec.factors.multigrid() && !solve_->multigrid()->keeps_patterns()) return false;
   if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
   const gpu_p2p::DeviceLocks locks(place_.devices);

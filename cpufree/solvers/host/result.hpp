@@ -41,7 +41,8 @@ struct PlanReport {
   std::int64_t edge_cut = 0;
   std::int64_t halo_values = 0;
   double imbalance = 1.0;
-  double matrix_bytes = 0.0;  // of the engine's format, all PEs
+  double matrix_bytes = 0.0;   // of the engine's format, all PEs
+  bool single_values = false;  // products read values in single precision
   std::string halo = "none";  // how ghosts travel: "packets", "stores", "none" where there are none
   // How blocks of one PE exchange rows: "packets", or "flags" behind stores.
   std::string block_halo = "flags";

@@ -1,7 +1,9 @@
 #include "cpufree/solvers/host/setup.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <sstream>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
@@ -115,6 +117,26 @@ void count_destinations_from_ghosts(HaloPlan<T>& plan, const Shares& shares) {
 }
 
 template <class T>
+void check_single_values(const SystemSpec& spec, bool nodes) {
+  if (!spec.single_values) return;
+  require(sizeof(T) == sizeof(double),
+          "mixed precision is for solves in double precision: leave out precision, or dtype");
+  if (nodes)
+    throw Unsupported("mixed precision is for PEs of one node: leave out precision='mixed'");
+}
+
+float single_of(double value) {
+  const auto single = static_cast<float>(value);
+  if (value == 0.0 || std::isnormal(single) || std::isnan(value)) return single;
+  std::ostringstream text;
+  text << "the matrix has the value " << value << ", which single precision does not hold (1.2e-38 "
+       << "to 3.4e38): multiply A and b by a number that brings all values there, if there is one, "
+          "or "
+       << "leave out precision='mixed'";
+  throw InvalidInput(text.str());
+}
+
+template <class T>
 void keep_own(HaloPlan<T>& plan, const OwnPes& own) {
   std::vector<LocalSystem<T>> kept;
   for (int k = 0; k < own.here; ++k) kept.push_back(std::move(plan.local[at(own.first + k)]));
@@ -156,6 +178,8 @@ template Shares shares_of(const HaloPlan<float>&, const Peers&);
 template Shares shares_of(const HaloPlan<double>&, const Peers&);
 template void count_destinations_from_ghosts(HaloPlan<float>&, const Shares&);
 template void count_destinations_from_ghosts(HaloPlan<double>&, const Shares&);
+template void check_single_values<float>(const SystemSpec&, bool);
+template void check_single_values<double>(const SystemSpec&, bool);
 template void keep_own(HaloPlan<float>&, const OwnPes&);
 template void keep_own(HaloPlan<double>&, const OwnPes&);
 

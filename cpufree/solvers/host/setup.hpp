@@ -58,6 +58,17 @@ std::int64_t most_block_reads(const SystemSpec& spec, const Shares& shares, int 
 template <class T>
 void count_destinations_from_ghosts(HaloPlan<T>& plan, const Shares& shares);
 
+// Throws InvalidInput for single_values where these cannot be had: in single precision, with PEs in
+// several nodes.
+template <class T>
+void check_single_values(const SystemSpec& spec, bool nodes);
+// The value in single precision. Throws InvalidInput where it would be 0, infinite or lose digits.
+float single_of(double value);
+template <class T>
+void require_singles(const CsrView<T>& matrix) {
+  for (const T value : matrix.val) single_of(static_cast<double>(value));
+}
+
 // Drops the shares of PEs that other processes run: afterwards plan.local[k] is that of PE
 // own.first + k.
 template <class T>

@@ -85,6 +85,10 @@ struct SystemSpec {
   // kernels are compiled beside the set-up, and the plan tells what it keeps on chip.
   SolveSpec first = {};
 
+  // Double precision: products read values in single precision, and all that says how near x is to
+  // the solution reads them as they are.
+  bool single_values = false;
+
   Machine machine = {};  // by whose numbers GPUs lay the matrix out
 
   // Treats every `node_size` consecutive PEs as a machine of their own, whose memory loads and

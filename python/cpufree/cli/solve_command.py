@@ -97,7 +97,10 @@ class SolveWork:
 
     def dtype(self, matrix: Any) -> np.dtype[Any]:
         """Return the type of the solve."""
-        kind: np.dtype[Any] = np.dtype(self.given["precision"] or matrix.dtype)
+        precision = self.given["precision"]
+        kind: np.dtype[Any] = np.dtype(
+            "double" if precision == "mixed" else precision or matrix.dtype
+        )
         return vector_type(kind, getattr(matrix, "of_complex", False))
 
     def wants_all(self, own: bool) -> bool:
@@ -186,6 +189,7 @@ class SolveWork:
         workload = Workload(self.given["solves"], self.given["rtol"], self.given["maxiter"])
         call = ExpectedCall(workload, method=self.given["method"])
         setup |= {"dtype": self.dtype(problem.matrix), "_call": call}
+        setup["precision"] = "mixed" if self.given["precision"] == "mixed" else None
         solver = stage(
             notes,
             "setting up",
@@ -269,7 +273,8 @@ class SolveWork:
             gpus=list(result.gpus),
             maxiter=10 * rows if self.given["maxiter"] is None else self.given["maxiter"],
             wait_limit=self.given["wait_limit"] or Env.read().wait_limit or options.WAIT_SECONDS,
-            precision="single" if self.dtype(problem.matrix) in SINGLE else "double",
+            precision=self.given["precision"]
+            or ("single" if self.dtype(problem.matrix) in SINGLE else "double"),
             input="whole" if problem.own is None else "rows",
         )
         workload = {"rtol": self.given["rtol"], "atol": self.given["atol"], "residual": tolerance}

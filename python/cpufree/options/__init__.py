@@ -218,9 +218,11 @@ CHEBYSHEV_DEGREE = Option(
 )  # fmt: skip
 PRECISION = Option(
     "precision", "choice", None,
-    "Type of the values in the solve; dtype in Python. Default: that of A.",
-    "type of the values in the solve; `dtype` in Python",
-    choices=("single", "double"), otherwise="that of A",
+    "Type of the values in the solve (dtype in Python), or double with the values of A in single "
+    "precision (mixed). Default: that of A.",
+    "type of the values in the solve (`dtype` in Python), or `mixed`: double, with products that "
+    "read A [in single precision](precision.md)",
+    choices=("single", "double", "mixed"), otherwise="that of A",
 )  # fmt: skip
 REORDER = Option(
     "reorder", "choice", "auto", "Order of rows inside a PE.", "order of rows inside a PE",

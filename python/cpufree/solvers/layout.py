@@ -34,6 +34,7 @@ from cpufree.solvers.factors import (
     set_up_of,
     without_multigrid,
 )
+from cpufree.solvers.precision import precision_facts, precision_notes
 from cpufree.solvers.preparation import Prepared
 from cpufree.text import counted
 
@@ -176,7 +177,9 @@ def _system(
     require_room(tuning, A.nnz)
     sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
     where = placement.pes, placement.blocks, placement.engine, placement.own_devices
-    pairs = A.of_complex and _has_pairs(placement, tuning.get("pc") in SET_UP)
+    # Values in single precision are those of the real matrix alone.
+    pairs = A.of_complex and not tuning.get("single_values")
+    pairs = pairs and _has_pairs(placement, tuning.get("pc") in SET_UP)
     if pairs:
         tuning["pairs"] = True
     given = *_rows_of(A, pairs), sharing.part, sharing.order
@@ -285,7 +288,8 @@ def layout_of(
     if placement.gpus:
         blocks += f" × {counted(plan['threads'], 'thread')}"
     warnings = [*notes, *placement.warnings, *sharing.warnings]
-    facts = factor_facts(plan)
+    warnings += precision_notes(placement.tuning, plan)
+    facts = [*factor_facts(plan), *precision_facts(plan)]
     return Layout(
         system,
         plan=plan,

@@ -11,6 +11,7 @@ from cpufree.arguments import (
     Gpus,
     Method,
     Order,
+    Precision,
     Preconditioner,
     VectorLike,
 )
@@ -54,6 +55,7 @@ def solve(
     partition: PartitionLike = "auto",
     partition_cache: str | os.PathLike[str] | None = None,
     check: bool = True,
+    precision: Precision | None = None,
     time_limit: float | None = None,
     wait_limit: float | None = None,
     progress: ProgressLike = None,
@@ -70,7 +72,8 @@ def solve(
     ----------
     {A, b, x0, rtol, atol, maxiter, method, pc, pc_level, nullspace, near_nullspace}
     {coordinates, unknowns, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
-    {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check, trace}
+    {columns, engine, gpus, pes, blocks, partition, partition_cache, reorder, check, precision}
+    {trace}
 
     Returns
     -------
@@ -111,6 +114,7 @@ def solve(
         partition=partition,
         partition_cache=partition_cache,
         check=check,
+        precision=precision,
         pc=within_call(pc, method, columns),
         pc_level=pc_level,
         nullspace=nullspace,

@@ -12,7 +12,16 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from cpufree.arguments import Count, Engine, Gpus, Method, Order, Preconditioner, VectorLike
+from cpufree.arguments import (
+    Count,
+    Engine,
+    Gpus,
+    Method,
+    Order,
+    Precision,
+    Preconditioner,
+    VectorLike,
+)
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
@@ -65,6 +74,7 @@ def cg(
     partition: PartitionLike = "auto",
     partition_cache: str | os.PathLike[str] | None = None,
     check: bool = True,
+    precision: Precision | None = None,
     time_limit: float | None = None,
     wait_limit: float | None = None,
     progress: ProgressLike = None,
@@ -92,7 +102,7 @@ def cg(
         Preconditioner, as in `solve`; default "jacobi". Not together with M.
     {nullspace, near_nullspace, coordinates, unknowns, pc_level, method, engine, gpus}
     {pes, blocks, partition, partition_cache}
-    {reorder, check, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
+    {reorder, check, precision, time_limit, wait_limit, progress, replace_every, chebyshev_degree}
 
     Returns
     -------
@@ -146,6 +156,7 @@ def cg(
         "reorder": reorder,
         "partition": partition,
         "partition_cache": partition_cache,
+        "precision": precision,
         "time_limit": time_limit,
         "wait_limit": wait_limit,
         "nullspace": nullspace,

@@ -29,6 +29,7 @@ from cpufree.partition.cache import PartitionCache
 from cpufree.solvers import agreement, gpu_layout, own_rows
 from cpufree.solvers.forecast import forecast, with_first_solve
 from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
+from cpufree.solvers.precision import solve_type
 from cpufree.solvers.preparation import (
     Prepared,
     check_matrix,
@@ -137,7 +138,8 @@ def _checked_by_gpus(
 def _dtype(A: Any, context: SetupContext) -> npt.DTypeLike | None:
     """Return the type of solves; None: that of the matrix."""
     right = context.options.call.right
-    return context.options.dtype if right is None else solve_dtype(A, right)
+    kind = context.options.dtype if right is None else solve_dtype(A, right)
+    return solve_type(context.asked.tuning, kind)
 
 
 def _place(

@@ -17,6 +17,7 @@ from cpufree.arguments import (
     Gpus,
     Method,
     Order,
+    Precision,
     Preconditioner,
     Reuse,
     VectorLike,
@@ -41,6 +42,7 @@ from cpufree.solvers.factors import PreconditionerChoice, within_call
 from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
 from cpufree.solvers.nullspace import NullSpaceLike
+from cpufree.solvers.precision import single_values
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
 from cpufree.trace.asked import TraceGiven
@@ -58,7 +60,7 @@ class Solver:
         In several processes also a RowSlab, the rows of this one alone, or what open_rows returns:
         then all vectors are those of its rows, in the order of `rows`, and partition and reorder
         are left out.
-    {pes, blocks, engine, gpus, reorder, partition, check, dtype, pc}
+    {pes, blocks, engine, gpus, reorder, partition, check, dtype, precision, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
     {pc_level, nullspace, near_nullspace, coordinates, unknowns, solves, partition_cache, method}
 
@@ -87,10 +89,8 @@ class Solver:
     ------
     InvalidInputError
         And its kinds (see cpufree.errors), for what cannot be solved.
-    UnsupportedError, NotEnoughGpusError
-        For an engine or GPUs that are not available.
-    OutOfMemoryError
-        Of the host or of a GPU.
+    UnsupportedError, NotEnoughGpusError, OutOfMemoryError
+        For an engine or GPUs that are not available; of the host or of a GPU.
 
     Examples
     --------
@@ -118,6 +118,7 @@ class Solver:
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
         method: Method = "auto",
+        precision: Precision | None = None,
         pc: Preconditioner | Levels = "auto",
         pc_level: int = 1,
         nullspace: NullSpaceLike = None,
@@ -132,7 +133,7 @@ class Solver:
         call = _call or ExpectedCall(Workload(solves), method=method)
         pc = within_call(pc, call.method, "auto")
         self._pc = PreconditionerChoice(pc, pc_level, modes, call.workload)
-        asked = Asked(engine, gpus, pes, blocks, self._pc.tuning)
+        asked = Asked(engine, gpus, pes, blocks, self._pc.tuning | single_values(precision, dtype))
         self._lock = ExclusiveLock("this Solver")
         options = SetupOptions(
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
@@ -217,13 +218,13 @@ class Solver:
         on different PEs), halo_values (values moved per exchange), halo ("packets", "stores" or
         "none", how they travel), block_halo (the same among the blocks of a GPU: "packets" or
         "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format
-        of the engine, all PEs), resident_vectors and resident_matrix (what stays on chip across
-        iterations), ring_slots (through which a matrix that does not stay is streamed),
-        lanes_per_row (the most threads that share a row), shared_bytes (of a block's on-chip memory
-        that this takes); factors ("fsai" or "none"), factor_entries and factor_bytes (of the
-        preconditioner's factors, all PEs), factors_replaced (rows of it that are Jacobi's); levels
-        (of multigrid, see Result.levels) and coarsest_why (what has kept it from coarser levels, ""
-        for nothing).
+        of the engine, all PEs), single_values (whether products read values of A in float32),
+        resident_vectors and resident_matrix (what stays on chip across iterations), ring_slots
+        (through which a matrix that does not stay is streamed), lanes_per_row (the most threads
+        that share a row), shared_bytes (of a block's on-chip memory that this takes); factors
+        ("fsai" or "none"), factor_entries and factor_bytes (of the preconditioner's factors, all
+        PEs), factors_replaced (rows of it that are Jacobi's); levels (of multigrid, see
+        Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}
 

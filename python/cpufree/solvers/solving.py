@@ -28,6 +28,7 @@ from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
+from cpufree.solvers.precision import failure_notes
 from cpufree.solvers.result import Reason, Result
 from cpufree.solvers.vectors import Vectors, as_parts, prepare_vectors, solution
 from cpufree.text import counted
@@ -156,6 +157,7 @@ def with_notes(
         result = dataclasses.replace(result, outside=matrix.nullspace.outside(own, solved))
         notes += note_of(result.outside, matrix.dtype)
     notes += numerical_notes(result, options)
+    notes += failure_notes(result.reason, layout.plan)
     tell(result, why, notes[len(layout.warnings) :])
     return dataclasses.replace(result, warnings=tuple(notes))
 

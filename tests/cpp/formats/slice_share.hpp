@@ -140,7 +140,9 @@ inline double lane_sum(const Share& s, const WarpSlice& slice,
   std::int64_t place = 0;
   for (std::int64_t e = row.first; e < row.second; ++e) {
     if ((e - row.first) / run % (1 << rows.lanes_log2) != lane) continue;
-    const double product = local.val[at(e)] * x[at(local.col[at(e)])];
+    const bool rounded = place < slice.width && lists_all(slice.tails);
+    const double value = rounded ? static_cast<float>(local.val[at(e)]) : local.val[at(e)];
+    const double product = value * x[at(local.col[at(e)])];
     if (place < slice.width)
       sum += product;
     else
@@ -149,7 +151,7 @@ inline double lane_sum(const Share& s, const WarpSlice& slice,
   }
   for (int half = kSliceRows / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) part[l] += part[l + half];
-  return slice.tails < 0 ? sum : sum + part[0];
+  return goes_beyond(slice.tails) ? sum + part[0] : sum;
 }
 
 // The sums of rows in the order of the format.

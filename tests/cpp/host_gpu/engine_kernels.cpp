@@ -200,6 +200,35 @@ CPUFREE_HOST_COLUMNS(double, 2)
 CPUFREE_HOST_COLUMNS(double, 4)
 CPUFREE_HOST_COLUMNS(double, 8)
 
+// Of values in single precision, those that tests use.
+template <template <class, class> class Algorithm, class M>
+GpuKernels of_single_values() {
+  using host_engine::Crossing;
+  using Format = SlicesOf<kAllKinds | kSingleValues>;
+  return for_any_code(
+      {host_engine::kernel<Algorithm, M, double, Crossing<warp_rig::LanesPort>, Format>(),
+       host_engine::kernel<Algorithm, M, double, Crossing<warp_rig::StreamingPort>, Format>()});
+}
+GpuKernels mixed_kernels(const SolveSpec& spec, int columns) {
+  using Pc = Preconditioner;
+  const auto is = [&](Method method, Pc pc) {
+    return spec.method == method && spec.preconditioner == pc;
+  };
+  if (columns == 2 && is(Method::cg, Pc::jacobi)) {
+    using P = host_engine::Crossing<warp_rig::LanesPort>;
+    using Format = SlicesOf<kAllKinds | kSingleValues>;
+    return for_any_code(
+        {host_engine::kernel<ConjugateGradient, Jacobi<double>, double, P, Format, 2>(), nullptr});
+  }
+  require(columns == 1, "the host has no such kernel: name it in engine_kernels.cpp");
+  if (is(Method::cg, Pc::jacobi)) return of_single_values<ConjugateGradient, Jacobi<double>>();
+  if (is(Method::cg, Pc::amg)) return of_single_values<ConjugateGradient, Multigrid<double>>();
+  if (is(Method::prcg, Pc::jacobi)) return of_single_values<PredictRecompute, Jacobi<double>>();
+  if (is(Method::prcg, Pc::fsai)) return of_single_values<PredictRecompute, Factored<double>>();
+  if (is(Method::pipecg, Pc::jacobi)) return of_single_values<PipelinedCg, Jacobi<double>>();
+  throw Unsupported("the host has no such kernel: name it in engine_kernels.cpp");
+}
+
 // Many systems, each by a block; the method and preconditioner that tests use.
 template <class T>
 const void* many_kernel(const SolveSpec& spec, int) {

@@ -126,6 +126,20 @@ TEST(solver_kernels_compile) {
   check_compiled(sources, 2);
 }
 
+TEST(kernels_of_mixed_precision_compile) {
+  using enum Preconditioner;
+  std::vector<std::string> sources;
+  for (const Preconditioner pc : {jacobi, fsai})
+    for (const char* port : {"StreamingPort", "Port"})
+      for (const SliceKinds columns : {kRuns, kSingles})
+        for (const Method method : {Method::prcg, Method::cg, Method::pipecg})
+          sources.push_back(solver_source(spec_of(method, pc), "double", port,
+                                          slices_of(columns | kSingleValues)));
+  sources.push_back(solver_source(spec_of(Method::cg, jacobi), "double", "Port",
+                                  slices_of(kSingles | kSingleValues), 4));
+  check_compiled(sources, 1);
+}
+
 TEST(kernels_of_several_right_hand_sides_compile) {
   std::vector<std::string> sources;
   for (const int columns : {2, 4, 8})

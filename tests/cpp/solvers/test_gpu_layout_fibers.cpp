@@ -191,6 +191,18 @@ TEST(single_precision_has_the_bytes_that_the_host_makes) {
   }
 }
 
+TEST(values_in_single_precision_have_the_bytes_that_the_host_makes) {
+  for (const int pes : {1, 2})
+    for (const int lanes : {-1, 1}) {
+      SystemSpec spec = spec_for(pes, 2, 1);
+      spec.single_values = true;
+      spec.lanes_log2 = lanes;
+      check_same(different(irregular<double>(431, 6)), spec);
+      check_same(different(three_a_node(9, 8)), spec);
+      check_same(irregular<double>(431, 5), spec);
+    }
+}
+
 TEST(solves_have_the_bits_of_those_with_layouts_by_the_host) {
   for (const int pes : {1, 2}) {
     check_solves(irregular<double>(131, 6), spec_for(pes, 2, 1));

@@ -16,6 +16,7 @@ constexpr SliceKinds kSimple = kSimpleColumns | kSimpleRuns;
 // What kernels that come with the package are for, of which a matrix with `kinds` takes one set.
 constexpr SliceKinds shipped_kinds(SliceKinds kinds) {
   constexpr SliceKinds runs = kRuns | kSimpleRuns;
+  if (has_kind(kinds, kSingleValues)) return kinds;  // there are none
   return has_kind(kinds, runs) ? kAllKinds : kAllKinds & ~runs;
 }
 

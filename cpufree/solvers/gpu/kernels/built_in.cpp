@@ -10,6 +10,7 @@ namespace cpufree {
 
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted) {
+  if (has_kind(wanted.kinds, kSingleValues)) return mixed_kernels(spec, wanted.columns);
   if (wanted.columns > 1)
     return with_columns(at(wanted.columns), [&]<int K>() {
       return with_columns_kernel<T>(spec, []<template <class, class> class Algorithm, class M>() {

@@ -23,6 +23,10 @@ struct KernelsWanted {
 template <class T>
 GpuKernels kernels_for(const SolveSpec& spec, const KernelsWanted& wanted);
 
+// Those for values in single precision, of a build that has its kernels built in. Throws
+// Unsupported.
+GpuKernels mixed_kernels(const SolveSpec& spec, int columns);
+
 // Begins to compile what kernels_for() is likely to be asked for, where kernels are compiled.
 // Only the end of the process waits for kernels that were not asked for (finish_compiling).
 template <class T>

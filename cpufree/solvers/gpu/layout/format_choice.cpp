@@ -58,7 +58,8 @@ class FormatChoice {
   // they are if there is room for them in all methods: codes save bytes, and cost instructions.
   ChosenFormat choose() const {
     const bool coded = spec_.compress != 0;
-    if (coded && facts_.block_halos && spec_.compress < 0 && may_stay_on_chip()) {
+    const bool single = spec_.single_values;  // on chip there are none
+    if (coded && !single && facts_.block_halos && spec_.compress < 0 && may_stay_on_chip()) {
       auto simple = lay_out_on_chip();
       auto layouts = lay_out_({facts_.block_halos, {true, false}});
       const bool stays = stays_on_chip(sizes_of_all(layouts)) && spec_.lanes_log2 <= 0;
@@ -66,7 +67,8 @@ class FormatChoice {
         return *std::move(simple);
       if (stays) return {std::move(layouts)};
     }
-    const LayoutOptions options{facts_.block_halos, {coded, coded}, 0, facts_.threads};
+    LayoutOptions options{facts_.block_halos, {coded, coded}, 0, facts_.threads};
+    options.codes.single = single;
     return with_shared_rows(lay_out_(options), options);
   }
 

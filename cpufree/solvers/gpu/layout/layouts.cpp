@@ -36,15 +36,17 @@ std::int64_t slices_of(const std::vector<layout::SliceRange>& ranges) {
 WarpSliceShape shape_of_share(const ShareLayout& share, const std::vector<WarpSlice>& slices,
                               const std::vector<std::int64_t>& beyond,
                               const std::vector<std::int64_t>& lengths, std::size_t first,
-                              std::size_t first_tails, std::vector<double> dictionary,
+                              std::size_t first_tails, std::vector<double> dictionary, bool single,
                               std::int64_t value_bytes) {
   WarpSliceShape shape;
+  shape.single = single;
   shape.dictionary = std::move(dictionary);
   std::size_t s = first, tails = first_tails;
   for (const LaneRows& rows : {share.interior, share.boundary})
     for (std::int32_t k = 0; k < rows.slices(); ++k, ++s) {
       std::int64_t of_lanes[kSliceRows] = {};
-      if (beyond[s] > 0) std::copy_n(&lengths[at(kSliceRows) * tails++], kSliceRows, of_lanes);
+      if (beyond[s] > 0 || single)
+        std::copy_n(&lengths[at(kSliceRows) * tails++], kSliceRows, of_lanes);
       shape.append(slices[s], rows.of_slice(k), of_lanes, beyond[s], value_bytes);
     }
   return shape;
@@ -223,7 +225,8 @@ auto GpuLayouts<T>::shape(std::size_t k, const Ranges& ranges) -> Shapes {
                 {},
                 {}};
   for (std::size_t s = 0; s < shapes.beyond.size(); ++s)
-    if (shapes.beyond[s] > 0) shapes.with_tails.push_back(static_cast<std::int32_t>(s));
+    if (shapes.beyond[s] > 0 || ranges.front().codes.single)
+      shapes.with_tails.push_back(static_cast<std::int32_t>(s));
   const auto tails = static_cast<std::int64_t>(shapes.with_tails.size());
   const Int32s list{mine.stream, shapes.with_tails};
   const Int64s lengths = Int64s::uninitialised(mine.device(), at(tails * kSliceRows));
@@ -250,7 +253,8 @@ void GpuLayouts<T>::make_shapes(std::size_t k, PeLayout& pe, const LayoutOptions
     pe.shares[at(b)].shape =
         shape_of_share(pe.shares[at(b)], found.slice, found.beyond, found.lengths, first,
                        at(tails - found.with_tails.begin()),
-                       coded ? values_[k].dictionary[at(b)] : std::vector<double>{}, sizeof(T));
+                       coded ? values_[k].dictionary[at(b)] : std::vector<double>{},
+                       options.codes.single, sizeof(T));
   });
 }
 
@@ -273,9 +277,10 @@ void GpuLayouts<T>::make_simple(std::size_t k, PeLayout& pe, const LayoutOptions
     const std::size_t first = at(ranges[2 * b].first);
     const auto tails = std::ranges::lower_bound(found.with_tails, static_cast<std::int32_t>(first));
     WarpSliceShape& old = pe.shares[which[b]].shape;
-    auto single = shape_of_share(some.shares[b], found.slice, found.beyond, found.lengths, first,
-                                 at(tails - found.with_tails.begin()), old.dictionary, sizeof(T));
-    if (single.simple() != Simple::no) old = std::move(single);
+    auto simple =
+        shape_of_share(some.shares[b], found.slice, found.beyond, found.lengths, first,
+                       at(tails - found.with_tails.begin()), old.dictionary, old.single, sizeof(T));
+    if (simple.simple() != Simple::no) old = std::move(simple);
   }
 }
 
@@ -306,9 +311,10 @@ TailsOnGpu<T> GpuLayouts<T>::fill_slices(std::size_t k, const PeLayout& pe, cons
   std::vector<std::int64_t> tail_ptr;
   std::int32_t s = 0;
   for (const ShareLayout& share : pe.shares) {
-    places.push_back({share.first_unit, share.shape.dictionary.empty() ? 0 : 1});
+    places.push_back(
+        {share.first_unit, share.shape.dictionary.empty() ? 0 : 1, share.shape.single ? 1 : 0});
     for (const WarpSlice& slice : share.shape.slice) {
-      if (slice.tails >= 0) with_tails.push_back(s);
+      if (slice.tails != -1) with_tails.push_back(s);
       ++s;
     }
     for (const std::int64_t tail : share.shape.tail_ptr)

@@ -52,8 +52,8 @@ double copies_of_entries(const SystemSpec& spec, const GivenCsr<T>& matrix, int 
   constexpr double kLevels = 1.5;          // of several PEs, as each has them
   constexpr double kFactors = 2.0;         // G as it is made, and packed, and its transpose
   const bool levels = spec.factors.multigrid() && spec.pes > 1;
-  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (levels ? kLevels : 0.0) +
-         (spec.factors.any() ? kFactors : 0.0);
+  return kSlicesAndMoved + (sent ? 1.0 : 0.0) + (spec.single_values ? 1.0 : 0.0) +
+         (levels ? kLevels : 0.0) + (spec.factors.any() ? kFactors : 0.0);
 }
 // The same of all entries, for the device that makes the levels.
 double copies_for_levels(const SystemSpec& spec) {
@@ -152,6 +152,15 @@ LayOut host_lay_out(const HaloPlan<T>& plan, const BlockPlans& plans, bool block
   };
 }
 
+// Bytes of rows that accurate products alone read.
+template <class T>
+double bytes_in_full(const LayoutFacts& facts) {
+  std::int64_t entries = 0;
+  for (const ShareSize& share : facts.sizes)
+    if (has_kind(share.matrix.kinds, kSingleValues)) entries += share.matrix.tail_entries;
+  return static_cast<double>(entries) * (sizeof(T) + 4.0);
+}
+
 // The shares of all blocks, and what there is to know of them.
 template <class T>
 void lay_out_pes(const GpuPlace& place, const LayOut& lay_out, SystemLayout<T>& to) {
@@ -171,7 +180,8 @@ void lay_out_pes(const GpuPlace& place, const LayOut& lay_out, SystemLayout<T>& 
   report.matrix_bytes = bytes_of<T>(to.pes);
   if (place.team() != nullptr)
     report.matrix_bytes = sum(*place.team(), "bytes of the matrix", report.matrix_bytes);
-  facts.bytes_of_pe = report.matrix_bytes / place.own.all;
+  report.single_values = has_kind(kinds_of(facts), kSingleValues);
+  facts.bytes_of_pe = (report.matrix_bytes - bytes_in_full<T>(facts)) / place.own.all;
 }
 
 // Whether slices of one shape lie where those of the other do, in the same code.
