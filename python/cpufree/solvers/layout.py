@@ -29,6 +29,7 @@ from cpufree.solvers.factors import (
     factor_facts,
     factor_warnings,
     gain_of,
+    levels_by_host,
     require_room,
     set_up_of,
     without_multigrid,
@@ -169,7 +170,8 @@ def _system(
     tuning, modes, said = set_up_of(asked, A, modes)
     if inspect:
         tuning["inspect"] = True
-    require_room(tuning, A.nnz)
+    if levels_by_host(tuning, placement.engine):
+        require_room(A.nnz)
     sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
     where = placement.pes, placement.blocks, placement.engine, placement.own_devices
     given = A.indptr, A.indices, A.data, sharing.part, sharing.order

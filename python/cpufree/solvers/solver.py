@@ -29,6 +29,7 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Workload
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
@@ -39,6 +40,7 @@ from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice
 from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
+from cpufree.solvers.memory import estimate
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.result import Result
 from cpufree.solvers.setup_options import SetupOptions
@@ -115,7 +117,7 @@ class Solver:
         partition_cache: str | os.PathLike[str] | None = None,
         check: bool = True,
         dtype: npt.DTypeLike | None = None,
-        pc: Preconditioner | Levels = "auto",
+        pc: Preconditioner | Levels | Factor = "auto",
         pc_level: int = 1,
         nullspace: NullSpaceLike = None,
         near_nullspace: ModesLike = None,
@@ -133,6 +135,8 @@ class Solver:
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
         )
         self._matrix = MatrixOnPes(A, options)
+
+    estimate = staticmethod(estimate)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -207,9 +211,8 @@ class Solver:
                     raise
                 self.close()
                 if isinstance(error, CpufreeError):
-                    message = str(error).rstrip(".")
-                    message += "; the old values are gone, too, and this Solver is closed"
-                    error.args = (message, *error.args[1:])
+                    gone = "; the old values are gone, too, and this Solver is closed"
+                    error.args = (str(error).rstrip(".") + gone, *error.args[1:])
                 raise
 
     @property
@@ -226,9 +229,8 @@ class Solver:
         iterations), ring_slots (through which a matrix that does not stay is streamed),
         lanes_per_row (the most threads that share a row), shared_bytes (of a block's on-chip memory
         that this takes); factors ("fsai" or "none"), factor_entries and factor_bytes (of the
-        preconditioner's factors, all PEs), factors_replaced (rows of it that are Jacobi's); levels
-        (of multigrid, see Result.levels) and coarsest_why (what has kept it from coarser levels, ""
-        for nothing).
+        preconditioner's factors, all PEs), factors_replaced (rows of it that are Jacobi's), levels
+        (of multigrid, see Result.levels), coarsest_why (what has kept it from coarser levels).
         """
         return {**self._matrix.layout.plan}
 
@@ -245,8 +247,7 @@ class Solver:
 
         Parameters
         ----------
-        b : array, shape (n,)
-            On the host.
+        b : array on the host, shape (n,)
 
         Returns
         -------
@@ -289,7 +290,7 @@ class Solver:
         atol: float = 0.0,
         maxiter: int | None = None,
         method: Method = "auto",
-        pc: Preconditioner | Levels | None = None,
+        pc: Preconditioner | Levels | Factor | None = None,
         time_limit: float | None = None,
         wait_limit: float | None = None,
         progress: ProgressLike = None,
@@ -355,19 +356,18 @@ class Solver:
                 layout = matrix.layout_for(cuda_device(b))  # tells at once that there is none
             b, x0 = vectors.from_file(matrix, b), vectors.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
-            limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             # A look at all entries takes the host longer than the bus takes to send them.
             later = bool(layout.devices) and matrix.team is None and progress is None
             one = count == 1
             prepared = vectors.prepare_vectors(matrix, b, x0, finite=not later) if one else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
+            limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
                 vectors.require_whole(matrix, gather)
             way = choices.one_of("columns", columns, column_groups.COLUMNS)
-            traced = solving.trace_of(trace, count)
-            call = solving.Call(options, method, watch, count, way, traced)
+            call = solving.Call(options, method, watch, count, way, solving.trace_of(trace, count))
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:
