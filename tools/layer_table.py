@@ -29,7 +29,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "solvers/cpu": {"device", "distributed", "engines", "formats", "launch/cpu", "multigrid"}
     | {"launch", "multigrid/cpu", "plugins/cpu", "problem", "solvers", "solvers/host"},
     "solvers/gpu": {"device", "distributed", "engines", "formats", "gpu", "launch/gpu", "multigrid"}
-    | {"multigrid/gpu", "problem", "solvers", "solvers/host", "launch", "trace"},
+    | {"multigrid/gpu", "multigrid/host", "problem", "solvers", "solvers/host", "launch", "trace"},
     "multigrid": {"formats", "device", "problem", "solvers"},
     "multigrid/host": {"distributed", "multigrid", "problem", "solvers/host"},
     "multigrid/cpu": {"engines", "launch/cpu", "multigrid", "multigrid/host", "solvers/cpu"}
@@ -111,7 +111,8 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     | {"stencils/gpu"},
     "bindings": {"problem", "baselines", "simulate", "solvers/host", "stencils", "stencils/host"}
     | {"distributed", "launch", "launch/cpu", "plugins/cpu", "plugins/gpu", "programs/cpu"}
-    | {"probes/host", "trace", "triggered", "triggered/gpu", "multigrid/near_null_space.hpp"},
+    | {"probes/host", "trace", "triggered", "triggered/gpu", "multigrid/near_null_space.hpp"}
+    | {"solvers/gpu/plan/memory.hpp"},
     # What programs in C, C++ and Fortran see, and the library behind it.
     "cpufree.h": set(),
     "solver.hpp": {"cpufree.h"},
@@ -180,10 +181,20 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "_baselines_mpi": set(),
     "_mpi_messages": set(),
     "amg": {"multigrid"},
+    "factors": {"matrix"},
     "gradients": {"solvers", "engines"},
     "torch": {"gradients"},
     "jax": {"gradients"},
-    "__init__": {"amg", "generate", "matrix", "matrix.load", "matrix.save", "partition", "solvers"}
+    "__init__": {
+        "amg",
+        "factors",
+        "generate",
+        "matrix",
+        "matrix.load",
+        "matrix.save",
+        "partition",
+        "solvers",
+    }
     | {"jax", "torch", "stencil", "compiler", "trace", "triggered"},
 }
 # Programs: they may import all rooms, and none of those above may import them.

@@ -108,7 +108,7 @@ class DeviceArray {
   struct Free {
     bool mine = true;
     void operator()(T* p) const {
-      if (mine) static_cast<void>(gpuFree(p));
+      if (mine && !abandoned) static_cast<void>(gpuFree(p));
     }
   };
   std::unique_ptr<T, Free> data_;
@@ -142,7 +142,9 @@ class PinnedArray {
 
  private:
   struct Free {
-    void operator()(T* p) const { static_cast<void>(gpuFreeHost(p)); }
+    void operator()(T* p) const {
+      if (!abandoned) static_cast<void>(gpuFreeHost(p));
+    }
   };
   std::unique_ptr<T, Free> data_;
   std::size_t count_ = 0;

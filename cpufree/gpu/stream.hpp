@@ -18,7 +18,7 @@ class Stream {
                "StreamCreate");
   }
   ~Stream() {
-    if (stream_ != nullptr) static_cast<void>(gpuStreamDestroy(stream_));
+    if (stream_ != nullptr && !abandoned) static_cast<void>(gpuStreamDestroy(stream_));
   }
   Stream(Stream&& other) noexcept
       : device_(other.device_),
@@ -42,17 +42,21 @@ class Stream {
     check(status, what);
     return true;
   }
-  // The host waits until all of it is done.
-  void wait() const { check_call(gpuStreamSynchronize(stream_), "StreamSynchronize"); }
-  // The same, bounded: throws Stuck.
+  // The host waits until all of it is done; bounded: throws Stuck.
   void drain(const Deadline& deadline, const char* what) const {
     gpuError_t status = gpuSuccess;
     for (unsigned look = 1; (status = gpuStreamQuery(stream_)) == gpuErrorNotReady; ++look)
       if (look % 64 == 0 && deadline.over()) give_up(deadline, what);
     check(status, what);
   }
-  // The same, whatever the errors.
-  void settle() const noexcept { static_cast<void>(gpuStreamSynchronize(stream_)); }
+  // The same for a step of a set-up, such as "the slices of a matrix".
+  void wait(const char* what) const {
+    wait_for_step(device_, what, [&](const auto&... bound) { drain(bound...); });
+  }
+  // The same, whatever the errors; not where a step has not ended.
+  void settle() const noexcept {
+    if (!abandoned) static_cast<void>(gpuStreamSynchronize(stream_));
+  }
 
  private:
   int device_;

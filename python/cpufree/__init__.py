@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # without `typing`: a command is to answer Ctrl-C as soon
 if TYPE_CHECKING:
     from typing import Any
 
-    from cpufree import amg, errors, generate, stencil, trace, triggered
+    from cpufree import amg, errors, factors, generate, stencil, trace, triggered
     from cpufree.compiler.decorated import program
     from cpufree.errors import (
         CpufreeError,
@@ -70,6 +70,7 @@ __all__ = [
     "bicgstab",
     "cg",
     "errors",
+    "factors",
     "generate",
     "load_matrix",
     "load_partition",
@@ -91,6 +92,7 @@ __all__ = [
 _HOMES = {
     "amg": "",
     "errors": "",
+    "factors": "",
     "generate": "",
     "stencil": "",
     "trace": "",

@@ -83,6 +83,7 @@ NB_MODULE(_core, m) {
   cpufree::bind_kernels(m);
   cpufree::bind_systems(m);
   cpufree::bind_many(m);
+  cpufree::bind_memory(m);
   cpufree::bind_gpus(m);
   cpufree::bind_matrix(m);
   cpufree::bind_matrix_text(m);

@@ -40,23 +40,30 @@ std::shared_ptr<const multigrid::NearNullSpace> near_null_space(const nb::dict& 
       {node.data(), node.size()}));
 }
 
-// Of levels from outside: rows, columns and values of each, and how many columns.
+// Rows, columns and values, and how many columns.
+multigrid::SparseMatrix sparse_matrix(const nb::handle& given, const std::string& what) {
+  const auto arrays = nb::cast<nb::tuple>(given);
+  const auto take = [](auto& to, const auto& from) { to.assign(from.begin(), from.end()); };
+  multigrid::SparseMatrix p;
+  take(p.row_ptr, span_of(nb::cast<Vector<std::int64_t>>(arrays[0])));
+  take(p.col, span_of(nb::cast<Vector<std::int32_t>>(arrays[1])));
+  take(p.val, span_of(nb::cast<Vector<double>>(arrays[2])));
+  p.columns = nb::cast<std::int32_t>(arrays[3]);
+  require(!p.row_ptr.empty() && p.nonzeros() == std::ssize(p.col) && p.col.size() == p.val.size(),
+          what + " has one column and one value for each entry");
+  return p;
+}
+
+// Of levels from outside, one for each but the last.
 std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators(const nb::dict& tuning) {
   if (!tuning.contains("prolongators")) return nullptr;
   auto all = std::make_shared<std::vector<multigrid::SparseMatrix>>();
-  for (const nb::handle given : nb::cast<nb::list>(tuning["prolongators"])) {
-    const auto arrays = nb::cast<nb::tuple>(given);
-    const auto take = [](auto& to, const auto& from) { to.assign(from.begin(), from.end()); };
-    multigrid::SparseMatrix& p = all->emplace_back();
-    take(p.row_ptr, span_of(nb::cast<Vector<std::int64_t>>(arrays[0])));
-    take(p.col, span_of(nb::cast<Vector<std::int32_t>>(arrays[1])));
-    take(p.val, span_of(nb::cast<Vector<double>>(arrays[2])));
-    p.columns = nb::cast<std::int32_t>(arrays[3]);
-    require(!p.row_ptr.empty() && p.nonzeros() == std::ssize(p.col) && p.col.size() == p.val.size(),
-            "a prolongator has one column and one value for each entry");
-  }
+  for (const nb::handle given : nb::cast<nb::list>(tuning["prolongators"]))
+    all->push_back(sparse_matrix(given, "a prolongator"));
   return all;
 }
+
+}  // namespace
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
@@ -80,6 +87,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
                          "node",
                          "prolongators",
                          "pairs",
+                         "factor",
                          "first_method",
                          "first_pc"});
   SystemSpec spec;
@@ -110,11 +118,12 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
     spec.factors.level = option(tuning, "pc_level", spec.factors.level);
     spec.factors.near = near_null_space(tuning);
     spec.factors.prolongators = prolongators(tuning);
+    if (tuning.contains("factor"))
+      spec.factors.given =
+          std::make_shared<multigrid::SparseMatrix>(sparse_matrix(tuning["factor"], "the factor"));
   }
   return spec;
 }
-
-}  // namespace
 
 SolveSpec spec_of_solve(const nb::dict& options) {
   require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",

@@ -118,6 +118,7 @@ nb::dict dict_of(const PlanReport& plan) {
   d["factor_entries"] = plan.factor_entries;
   d["factor_bytes"] = plan.factor_bytes;
   d["factors_replaced"] = plan.factors_replaced;
+  d["factors_left_out"] = plan.factors_left_out;
   nb::list levels;
   for (const LevelReport& level : plan.levels) levels.append(dict_of(level));
   d["levels"] = levels;

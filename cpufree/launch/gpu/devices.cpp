@@ -93,25 +93,6 @@ std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& device
   return limit;
 }
 
-std::size_t most_room_on_chip(const std::vector<int>& devices) {
-  std::size_t room = kRoomOnChip;
-  for (const int device : devices) {
-    const std::size_t all = gpu::shared_memory_of_block(device);
-    room = std::min(room, all - std::min(all, kOthers));
-  }
-  return room;
-}
-
-std::size_t room_on_chip(const std::vector<int>& devices, int blocks) {
-  std::size_t room = kRoomOnChip;
-  for (const int device : devices) {
-    const int each = blocks_of_multiprocessor(devices, device, blocks);
-    const std::size_t all = gpu::shared_memory_of_block(device) / at(each);
-    room = std::min(room, all - std::min(all, kOthers));
-  }
-  return room;
-}
-
 void require_residency(const GpuKernel& kernel, const std::vector<int>& devices) {
   for (const int device : devices) {
     const int most =

@@ -27,13 +27,6 @@ std::jthread wake_devices(const std::vector<int>& devices);
 // Bytes of dynamic shared memory that each of a PE's `blocks` blocks may have on every device.
 std::size_t fast_memory_limit(const void* kernel, const std::vector<int>& devices, int blocks);
 
-// The same before a kernel is chosen, about; less where GPUs have less.
-inline constexpr std::size_t kRoomOnChip = 220'000;
-inline constexpr std::size_t kOthers = 8192;  // what kernels have besides, and more
-// Of a block that has a multiprocessor by itself.
-std::size_t most_room_on_chip(const std::vector<int>& devices);
-std::size_t room_on_chip(const std::vector<int>& devices, int blocks);
-
 // Throws InvalidInput unless all blocks are resident together, those of all PEs of every device:
 // they wait for one another. The kernel must be loaded before. Of two launches that means a
 // multiprocessor for each block of either: while one of them has not found room, there is a

@@ -28,7 +28,8 @@ GpuRunner::GpuRunner(const std::vector<int>& devices, int blocks)
     : launch_(devices), blocks_(blocks), records_(devices.size() * at(blocks)) {}
 
 void GpuRunner::synchronize() const {
-  for (std::size_t pe = 0; pe * at(blocks_) < records_.size(); ++pe) stream(pe).wait();
+  for (std::size_t pe = 0; pe * at(blocks_) < records_.size(); ++pe)
+    stream(pe).wait("what is queued before a solve");
 }
 
 void GpuRunner::reset(std::vector<gpu_p2p::Shared>& shared, const Limits& limits) {

@@ -84,7 +84,7 @@ class Setup {
       steps_.invert(last.matrix, last.constant.data(), *h_.kept, h_.inverse);
     else
       last.lambda = steps_.largest_eigenvalue(last.matrix);
-    steps_.stream().wait();
+    steps_.stream().wait("the coarsest level of multigrid");
     lap("multigrid_coarsest");
   }
 
@@ -92,7 +92,7 @@ class Setup {
   // Of what has been queued since the lap before.
   void lap(const char* name) const {
     if (timer_ == nullptr) return;
-    steps_.stream().wait();
+    steps_.stream().wait(name);
     timer_->lap(name);
   }
   LevelOnGpu& fine() { return h_.levels.back(); }
@@ -269,6 +269,10 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(int device, const GivenRows<
     making.solve_last();
   } catch (const RowTooLong&) {
     return std::nullopt;
+  } catch (const OutOfMemory&) {
+    // Products on the way may be far larger than the levels, as where coarse ones would be dense:
+    // the host has room for them, and says what the levels take.
+    return std::nullopt;
   }
   return h;
 }
@@ -297,7 +301,7 @@ GatheredRows<T> gather_rows(const std::vector<GpuRows<T>>& rows) {
     bring(all.val.data() + before, mine.val.data(), mine.nnz);
     before += mine.nnz;
   }
-  stream.wait();
+  stream.wait("rows of other GPUs");
   return all;
 }
 
@@ -327,14 +331,6 @@ void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid:
   making.take(a);
   making.repeat();
   making.solve_last();
-}
-
-bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros) {
-  // Below, the host has made it before that many kernels have been started one after the other.
-  constexpr std::int64_t kLeast = 100'000;
-  const SystemSpec& spec = place.spec;
-  return spec.factors.multigrid() && place.team() == nullptr && !spec.factors.near &&
-         !spec.factors.prolongators && (spec.layout > 0 || (spec.layout < 0 && nonzeros >= kLeast));
 }
 
 template <class T>

@@ -11,7 +11,7 @@
 #include "cpufree/multigrid/gpu/setup_steps.hpp"
 #include "cpufree/multigrid/hierarchy.hpp"
 #include "cpufree/solvers/gpu/layout/layouts.hpp"
-#include "cpufree/solvers/gpu/place.hpp"
+#include "cpufree/solvers/gpu/plan/levels.hpp"
 
 namespace cpufree {
 
@@ -85,10 +85,6 @@ std::optional<HierarchyOnGpu> make_hierarchy_on_gpu(const GatheredRows<T>& a,
 template <class T>
 void remake_hierarchy_on_gpu(int device, const GivenRows<T>& a, const multigrid::Options& options,
                              HierarchyOnGpu& hierarchy, LapTimer* timer = nullptr);
-
-// Whether a GPU is to make the hierarchy of a matrix with N nonzeros: one process has all of
-// it, the constant is its near-null space, and no levels come from outside.
-bool gpu_makes_hierarchy(const GpuPlace& place, std::int64_t nonzeros);
 
 // That of a matrix in host memory, by the first GPU, in host memory. None: as above, or it has no
 // room.

@@ -7,26 +7,11 @@
 
 namespace cpufree {
 
-// Values as they are, columns one by one: what LevelSlices is for.
-LayoutOptions options_of_levels(int threads) {
-  LayoutOptions options;
-  options.codes = {true, false, false};
-  options.threads = threads;
-  options.spread = true;
-  return options;
-}
-
 namespace {
 namespace setup = multigrid::setup;
 using gpu::DeviceArray;
 
 }  // namespace
-
-std::vector<BlockPlan> plans_of(const PeLayout& layout) {
-  std::vector<BlockPlan> plans;
-  for (const ShareLayout& share : layout.shares) plans.push_back(share.plan);
-  return plans;
-}
 
 template <class T>
 LevelOrder LevelPacker::order_of(const GpuRows<T>& a) {
@@ -90,7 +75,7 @@ DeviceArray<T> LevelPacker::private_scale(const GpuRows<T>& a, const PeLayout& o
   else
     kernel.narrow = made.data();
   steps_.launch(kernel, kernel.count);
-  steps_.stream().wait();
+  steps_.stream().wait("what scales the vectors of multigrid");
   return made;
 }
 

@@ -5,6 +5,7 @@
 
 #include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/solvers/gpu/pe_memory.hpp"
+#include "cpufree/solvers/gpu/plan/levels.hpp"
 
 namespace cpufree {
 
@@ -75,10 +76,5 @@ class LevelPacker {
   Scratch& kept_;
   int device_, blocks_, threads_;
 };
-
-// How matrices of levels are laid out, by GPUs or the host.
-LayoutOptions options_of_levels(int threads);
-// The blocks of a layout.
-std::vector<BlockPlan> plans_of(const PeLayout& layout);
 
 }  // namespace cpufree

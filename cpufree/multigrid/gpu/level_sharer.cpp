@@ -82,7 +82,7 @@ void LevelSharer::lay_out(std::vector<GpuRows<float>> rows, const HaloPlan<float
     const OnDevice here(mine.device());
     auto& row = numbered->row.emplace_back(Int32s::uninitialised(mine.device(), at(mine.rows)));
     gpu::copy(row.data(), mine.names(), at(mine.rows) * sizeof(std::int32_t), mine.stream);
-    mine.stream.wait();
+    mine.stream.wait("the rows of a level of multigrid");
   }
 }
 
@@ -98,7 +98,7 @@ void LevelSharer::number(SharedLevel& level, std::int64_t rows) {
     steps.launch(setup::InvertList{level.row[k].data(), local.rows(), of.data()}, local.rows());
     steps.launch(setup::InvertList{ghosts.data(), local.ghosts, of.data(), local.rows()},
                  local.ghosts);
-    steps.stream().wait();
+    steps.stream().wait("the numbers of a level's rows");
   }
 }
 
@@ -153,7 +153,7 @@ SharedLevel LevelSharer::share(std::size_t l, LevelMatrix& to) {
     values = DeviceArray<float>::uninitialised(first_device(), at(matrix.nonzeros));
     steps.launch(setup::RoundValues{matrix.nonzeros, matrix.val.data(), values.data()},
                  matrix.nonzeros);
-    steps.stream().wait();
+    steps.stream().wait("the values of a level of multigrid");
   }
   auto rows = send(matrix, values.data(), level, level.whole);
   if (!level.whole) {

@@ -9,13 +9,6 @@ namespace {
 
 using Single = WarpSlices<float>;
 
-// Entries of a level up to which its vectors are packets; and of one whose rows are short, so that
-// neighbouring rows read neighbouring packets. Products fetch each packet by itself, past the L1
-// cache. One H200: where level 0 has packets, too, poisson2d 400^2 takes 112 us an iteration and
-// 141 where it has not; where level 1, of 31 entries a row, has, poisson3d 64^3 takes 238 and 206.
-constexpr double kPacketEntries = 1e5, kPacketShort = 1.5e6;
-constexpr double kShortRow = 16.0;
-
 // Lists of partners of the blocks of a PE, on its GPU; boards point into them.
 std::vector<ArrivalBoard> boards_of(const std::vector<BlockPlan>& blocks, int device, Flag* flags,
                                     gpu::DeviceArray<std::int32_t>& partners) {
@@ -71,27 +64,32 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, multigrid::Hierarchy hierar
       reports_(report_of(hierarchy)),
       why_(hierarchy.why) {
   if (gathered_ > 0) extent_.gathered = hierarchy.levels[gathered_].owner.size();
-  const int blocks = static_cast<int>(first.blocks.front().size());
-  LevelPlan fine = std::move(first);
-  add_level(place, fine);
-  for (std::size_t k = 0; k < pes_.size(); ++k) {
-    std::vector<T> scale;
-    for (const std::int32_t row :
-         private_rows(fine.plan.local[k], levels_.front().matrix.layouts[k]))
-      scale.push_back(row < 0 ? T{0} : static_cast<T>(hierarchy.scale[at(row)]));
-    pes_[k].scale = {place.devices[k], scale};
-  }
-  for (std::size_t l = 1; l < hierarchy.levels.size(); ++l) {
-    LevelPlan coarse = plan_of_level(hierarchy, l, place.own, blocks);
-    hierarchy.levels[l].matrix = {};
-    add_level(place, coarse);
-    add_transfers(place, plan_of_transfers(hierarchy, l - 1, fine, coarse, place.own), l - 1);
-    hierarchy.levels[l - 1].prolongator = {};
-    fine = std::move(coarse);
-  }
+  plan_levels(
+      hierarchy, std::move(first), place.own,
+      [&](std::size_t l, const LevelPlan& plan) {
+        if (l > 0) hierarchy.levels[l].matrix = {};
+        add_level(place, plan);
+        if (l == 0) add_scale(place, plan.plan, hierarchy.scale);
+      },
+      [&](std::size_t l, const TransferPlan& plan) {
+        add_transfers(place, plan, l);
+        hierarchy.levels[l].prolongator = {};
+      });
   for (std::size_t l = 0; l < levels_.size(); ++l) levels_[l].lambda = hierarchy.levels[l].lambda;
   levels_.back().solves = !hierarchy.inverse.empty();
-  choose_packets(place);
+  choose_packets(place, reports_, gathered_, extent_);
+}
+
+// What scales the private vectors of A.
+template <class T>
+void GpuMultigrid<T>::add_scale(const GpuPlace& place, const HaloPlan<float>& plan,
+                                const std::vector<double>& of_rows) {
+  for (std::size_t k = 0; k < pes_.size(); ++k) {
+    std::vector<T> scale;
+    for (const std::int32_t row : private_rows(plan.local[k], levels_.front().matrix.layouts[k]))
+      scale.push_back(row < 0 ? T{0} : static_cast<T>(of_rows[at(row)]));
+    pes_[k].scale = {place.devices[k], scale};
+  }
 }
 
 template <class T>
@@ -121,10 +119,9 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, HierarchyOnGpu hierarchy,
     add_parts(place, level, alone);
   }
   count_bytes();
-  choose_packets(place);
+  choose_packets(place, reports_, gathered_, extent_);
   // Solves are to have room for vectors, and for right-hand sides together.
-  constexpr std::size_t kShare = 4;
-  if (kShare * made_->kept->bytes() > gpu::memory_info().free) {
+  if (kShareOfKept * made_->kept->bytes() > gpu::memory_info().free) {
     made_.reset();
     orders_.clear();
   }
@@ -160,7 +157,7 @@ GpuMultigrid<T>::GpuMultigrid(const GpuPlace& place, const HierarchyOnGpu& hiera
   }
   levels_.back().solves = hierarchy.inverse.rows > 0;
   count_bytes();
-  choose_packets(place);
+  choose_packets(place, reports_, gathered_, extent_);
 }
 
 // The rows of the next level that each PE restricts to.
@@ -281,22 +278,6 @@ void GpuMultigrid<T>::add_transfers(const GpuPlace& place, const TransferPlan& p
     if (l + 1 != gathered_) continue;
     part.gathers = {device, plan.restriction.local[k].global_row};
     part.gathered = Array<float>(device, part.gathers.size());
-  }
-}
-
-template <class T>
-void GpuMultigrid<T>::choose_packets(const GpuPlace& place) {
-  extent_.packets.assign(levels_.size(), 0);
-  for (std::size_t l = levels_.size(); l-- > 0;) {
-    const bool alone = place.own.all == 1 || (gathered_ > 0 && l >= gathered_);
-    const double rows = static_cast<double>(extent_.rows_and_ghosts[l]);
-    const double entries =
-        levels_[l].solves ? rows * rows : static_cast<double>(reports_[l].nonzeros);
-    const std::int32_t most = place.spec.factors.gathered;  // of rows, where that is given
-    const bool small = levels_[l].solves || entries <= kPacketEntries ||
-                       (entries <= kPacketShort && entries <= kShortRow * rows);
-    if (!alone || !small || (most >= 0 && rows > most)) return;
-    extent_.packets[l] = at(kCycleExchanges) * extent_.rows_and_ghosts[l];
   }
 }
 

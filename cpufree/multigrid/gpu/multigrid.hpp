@@ -81,13 +81,13 @@ class GpuMultigrid {
   Matrix send(const GpuPlace& place, const HaloPlan<float>& plan, const BlockPlans& blocks,
               LevelReport& report) const;
   void add_level(const GpuPlace& place, const LevelPlan& plan);
+  void add_scale(const GpuPlace& place, const HaloPlan<float>& plan,
+                 const std::vector<double>& of_rows);
   void pack_levels(LevelPacker& packer, const GpuRows<T>& rows, const PeLayout& of_a);
   void add_parts(const GpuPlace& place, Level& level, const HaloPlan<float>& plan);
   void add_gathered(const GpuPlace& place, Level& level, const std::vector<std::int64_t>& cuts);
   void count_bytes();
   void add_transfers(const GpuPlace& place, const TransferPlan& plan, std::size_t level);
-  // Which levels' vectors are packets: small ones, from the last one up.
-  void choose_packets(const GpuPlace& place);
   // Of each block of PE k.
   std::vector<CycleLevel<Single>> arguments(std::size_t level, std::size_t k, int device,
                                             const LevelHeap& heap, std::byte* base);

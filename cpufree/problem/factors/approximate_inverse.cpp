@@ -242,6 +242,8 @@ SparseFactor assemble(const OwnRows& own, const std::vector<InverseChunk>& chunk
   return g;
 }
 
+}  // namespace
+
 SparseFactor transpose(const SparseFactor& g) {
   SparseFactor t;
   const std::size_t rows = g.row_ptr.size() - 1;
@@ -258,8 +260,6 @@ SparseFactor transpose(const SparseFactor& g) {
     }
   return t;
 }
-
-}  // namespace
 
 // By experiment, iterations to 1e-8. Level 1 needs as many without its entries below 3 % of the
 // diagonal as with them, and these are up to 45 % of all (bcsstk18: 587 and 582, gyro_m 205 and

@@ -25,6 +25,7 @@ struct Factors {
   std::vector<SparseFactor> factors;  // in the order in which they are applied
   std::vector<double> scale;          // S, by the PE's numbers
   std::int64_t replaced = 0;          // rows that have their diagonal alone
+  std::int64_t left_out = 0;          // entries of a factor that is given, between PEs
 
   std::int64_t entries() const {
     std::int64_t sum = 0;
@@ -32,6 +33,12 @@ struct Factors {
     return sum;
   }
 };
+
+SparseFactor transpose(const SparseFactor& g);
+
+// F_1 = G S^-1 as it is given, in the original numbers, as far as it couples own rows with one
+// another; F_2 = its transpose. Throws InvalidInput where a row or a column of that has no entries.
+Factors given_factor(const OwnRows& own, const CsrView<double>& g);
 
 // Of a matrix with a diagonal of ones: a row with a smaller pivot is not positive definite.
 inline constexpr double kLeastPivot = 1e-14;

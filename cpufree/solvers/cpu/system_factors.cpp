@@ -24,8 +24,7 @@ void CpuSystem<T>::make_factors(const std::function<OwnRows(std::size_t)>& own) 
         for (std::int32_t row = range.begin; row < range.end; ++row) of_block.push_back(row);
       places.first.push_back(0);
     }
-    pe.factors = lay_out_factors<T>(approximate_inverse(rows, fsai_options(factor_spec_.level)),
-                                    places, rows.rows(), kWidth);
+    pe.factors = lay_out_factors<T>(factors_of(rows, factor_spec_), places, rows.rows(), kWidth);
     for (Array<T>& operand : pe.operand)
       if (operand.data() == nullptr) operand = Array<T>(at(rows.rows()));
     all.push_back(&pe.factors);

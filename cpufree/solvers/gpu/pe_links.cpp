@@ -87,23 +87,6 @@ void upload_shares(PeMemory<T>& pe, int device, const PeLayout& layout, const La
   pe.shares = {device, views};
 }
 
-// The places of a PE's rows: blocks have their boundary rows first.
-PrivatePlaces places_of(const PeLayout& layout, std::int32_t rows) {
-  PrivatePlaces places;
-  places.place.resize(at(rows));
-  for (const ShareLayout& share : layout.shares) {
-    auto& of_block = places.rows.emplace_back();
-    places.first.push_back(share.first_private);
-    auto place = static_cast<std::int32_t>(share.first_private);
-    for (const RowRange range : {share.plan.boundary, share.plan.interior})
-      for (std::int32_t row = range.begin; row < range.end; ++row) {
-        places.place[at(row)] = place++;
-        of_block.push_back(row);
-      }
-  }
-  return places;
-}
-
 // The same where the GPU tells which row is at each place, by its number in the matrix.
 PrivatePlaces places_of(const PeLayout& layout, const gpu::DeviceArray<std::int32_t>& global_row,
                         int device, std::int64_t first, std::size_t rows) {
@@ -239,9 +222,8 @@ void make_factors(const GpuPlace& place, SystemLayout<T>& layout, const Heap<T>&
     const PeLayout& pe = layout.pes[k];
     if (by_gpus.empty()) {
       const OwnRows own = own_rows_of(local, layout.facts.first_row);
-      made.push_back(lay_out_factors<T>(approximate_inverse(own, fsai_options(spec.level)),
-                                        places_of(pe, local.rows()), pe.private_rows,
-                                        gpu_p2p::kWarp));
+      made.push_back(lay_out_factors<T>(factors_of(own, spec), places_of(pe, local.rows()),
+                                        pe.private_rows, gpu_p2p::kWarp));
     } else {
       const auto& [first, factors] = by_gpus[k];
       const auto places =

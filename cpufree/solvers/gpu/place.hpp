@@ -11,11 +11,19 @@
 
 namespace cpufree {
 
+// What layouts go by of the GPU of a PE.
+struct GpuFacts {
+  int multiprocessors = 132;
+  int sharing = 1;                         // PEs that are on it
+  std::size_t shared_bytes = (227 << 10);  // of a block, on chip
+};
+
 // Which PEs of a System are in this process, on which devices, and which of all are a node.
 struct GpuPlace {
   SystemSpec spec;
   OwnPes own;
-  std::vector<int> devices;  // of the PEs of this process
+  std::vector<int> devices;    // of the PEs of this process
+  std::vector<GpuFacts> gpus;  // likewise
   NodeTable nodes;
 
   Team* team() const { return spec.team.get(); }  // null: all PEs are in this process
@@ -39,8 +47,5 @@ struct GpuPlace {
 // For a matrix of N rows, whose values have `value_bytes`. Throws InvalidInput, Unsupported,
 // EngineError.
 GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t value_bytes);
-
-// As many blocks as a PE has multiprocessors, where there are rows for them, at most `rows` a PE.
-int default_blocks(const GpuPlace& place, std::size_t rows);
 
 }  // namespace cpufree

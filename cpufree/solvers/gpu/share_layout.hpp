@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cpufree/base/machine.hpp"
@@ -124,7 +125,7 @@ std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
 
 // What shares take in all.
 template <class T>
-double bytes_of(const std::vector<PeLayout>& layouts) {
+double bytes_of(std::span<const PeLayout> layouts) {
   double bytes = 0.0;
   for (const PeLayout& layout : layouts)
     bytes += static_cast<double>(layout.units) * kSliceUnit +

@@ -13,44 +13,13 @@ namespace cpufree {
 
 using gpu::OnDevice;
 
-namespace {
-
-// A matrix that stays in a GPU's L2 cache, most of it, needs no rings: hood (35 MB) takes 22 us
-// without and 32 with them, tmt_sym (55 MB) 42 and 46, G3_circuit (88 MB) 80 and 79, crankseg_1
-// (122 MB) 55 and 45 (one H200, cg). Neither does one of coded values with eight entries a row or
-// fewer: poisson3d of 200^3 rows (199 MB) takes 404 us without and 434 with rings. What comes
-// through rings should not evict the vectors.
-template <class T>
-OnChipRequest wanted_of(const GpuPlace& place, const LayoutFacts& facts, const SolveSpec& spec) {
-  OnChipRequest wanted = wanted_by(spec, sizeof(T));
-  const double bytes = facts.bytes_of_pe;
-  const int ring = place.spec.ring;
-  const Machine& machine = place.spec.machine;
-  wanted.warps = facts.threads / gpu_p2p::kWarp;
-  wanted.matrix_bytes = bytes;
-  wanted.cached_bytes = machine.solver_cached_bytes;
-  const bool far = bytes > machine.solver_cached_bytes;
-  wanted.passing = far;
-  if (far || (facts.lanes_share_rows && bytes > machine.solver_least_kept_of))
-    wanted.kept = static_cast<std::int32_t>(256.0 * machine.solver_kept_bytes / bytes);
-  wanted.vector_bytes = static_cast<double>(facts.rows) / place.own.all * sizeof(T);
-  const bool coded = std::ranges::any_of(
-      facts.sizes, [](const ShareSize& share) { return share.matrix.values > 0; });
-  const bool light = coded && facts.entries <= kChunkWidth * facts.rows;
-  const bool pays = facts.lanes_share_rows || (far && !light);
-  wanted.slots = ring < 0 && !pays ? 0 : ring;
-  return wanted;
-}
-
-}  // namespace
-
 template <class T>
 KernelsWanted kernels_wanted(const GpuPlace& place, const LayoutFacts& facts,
                              const SolveSpec& spec) {
   return {.kinds = kinds_of(facts),
           .on_chip = facts.on_chip,
           .devices = place.devices,
-          .streams = wanted_of<T>(place, facts, spec).slots != 0};
+          .streams = on_chip_request<T>(place, facts, spec).slots != 0};
 }
 
 template <class T>
@@ -121,7 +90,7 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   if (spec.preconditioner == Preconditioner::amg) levels = multigrid_->fast_bytes();
   if (levels > limit / 2) levels = 0;
   limit -= levels;
-  const OnChipRequest all_wanted = wanted_of<T>(place_, facts_, spec);
+  const OnChipRequest all_wanted = on_chip_request<T>(place_, facts_, spec);
   FastMemory fast = choose_residency(facts_.sizes, all_wanted, limit, place_.spec.residency);
   const bool on_chip = simple && keeps_operands(fast.residency, all_wanted);
   if (facts_.lanes_share_rows && !on_chip)

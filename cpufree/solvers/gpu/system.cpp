@@ -17,6 +17,8 @@
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/gpu/layout/inverse.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
+#include "cpufree/solvers/gpu/plan/levels.hpp"
+#include "cpufree/solvers/gpu/plan/memory.hpp"
 #include "cpufree/solvers/host/factor_layout.hpp"
 #include "cpufree/solvers/host/setup.hpp"
 
@@ -32,10 +34,6 @@ constexpr std::int64_t kLookedAt = 4096;
 constexpr std::size_t kFewValues = 16;
 constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
 constexpr double kPadding = 1.15;  // entries of slices over nonzeros
-
-// Rows of a level of multigrid up to which every PE works on all of them: it takes less than the
-// exchanges between PEs that are saved.
-constexpr std::int32_t kGathered = 20'000;
 
 // What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
 // small one is expected to stay on chip, with halos of blocks and its values as they are
@@ -108,7 +106,8 @@ GpuSystem<T>::GpuSystem(const CsrView<T>& matrix, std::span<const std::int32_t> 
   timer_.lap("plan");
   waking.join();
   timer_.lap("context");
-  require_room_for_levels(place_, matrix);
+  if (spec.factors.multigrid())
+    require_memory(place_, least_with_levels(place_, matrix), free_bytes(), sizeof(T));
   if (spec.team) gathering_.emplace(spec.team, plan);
   std::optional<multigrid::Hierarchy> hierarchy;
   if (spec.factors.multigrid()) {
@@ -137,7 +136,8 @@ GpuSystem<T>::GpuSystem(const GivenCsr<T>& matrix, const SystemSpec& spec)
   }
   compile_ahead_for<T>(spec.first, {.kinds = kSingles | kPlainValues, .devices = place_.devices});
   timer_.lap("choice");
-  if (!set_up_by_gpus(matrix, {0, matrix.n})) refuse("its levels have rows that are too long");
+  if (!set_up_by_gpus(matrix, {0, matrix.n}))
+    refuse("its levels have rows that are too long, or no room on the GPU while they are made");
 }
 
 template <class T>
@@ -163,8 +163,9 @@ void GpuSystem<T>::set_up_by_host(HaloPlan<T> plan, std::span<const std::int32_t
   if (place_.team() != nullptr) gpu::stay_on(place_.devices[0]);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   gpu_p2p::connect(place_.devices);
-  layout_ = lay_out_by_host(place_, std::move(plan), order);
+  static_cast<HostLayout<T>&>(layout_) = lay_out_by_host(place_, std::move(plan), order);
   layout_.facts.first_row = first_row;
+  require_room(hierarchy);
   if (hierarchy) lay_out_multigrid(*std::move(hierarchy));
   begin_solves([&](const auto& layouts, auto& pes) {
     return fill_from_host(place_, layout_.plan, layouts, pes);
@@ -175,7 +176,7 @@ template <class T>
 multigrid::Hierarchy GpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
                                                   const HaloPlan<T>& plan) {
   const FactorSpec& factors = place_.spec.factors;
-  const multigrid::Options options = multigrid_options(factors, kGathered);
+  const multigrid::Options options = multigrid_options(factors, kMostGathered);
   if (gpu_makes_hierarchy(place_, matrix.nnz())) {
     const gpu_p2p::DeviceLocks locks(place_.devices);
     if (auto made = hierarchy_by_gpu(place_, matrix, plan, options)) return *std::move(made);
@@ -186,15 +187,60 @@ multigrid::Hierarchy GpuSystem<T>::make_hierarchy(const CsrView<T>& matrix,
 
 // Blocks have the rows of level 0 that they have of A.
 template <class T>
+LevelPlan GpuSystem<T>::plan_first_level(const multigrid::Hierarchy& hierarchy) const {
+  const HaloPlan<T>& plan = layout_.plan;
+  return plan_of_first_level(hierarchy, plan,
+                             make_block_plans(plan, layout_.facts.blocks, Awaited::everybody),
+                             layout_.facts.extent.rows_and_ghosts);
+}
+
+template <class T>
 void GpuSystem<T>::lay_out_multigrid(multigrid::Hierarchy hierarchy) {
   timer_.lap("layout");
-  const HaloPlan<T>& plan = layout_.plan;
-  LevelPlan first = plan_of_first_level(
-      hierarchy, plan, make_block_plans(plan, layout_.facts.blocks, Awaited::everybody),
-      layout_.facts.extent.rows_and_ghosts);
+  LevelPlan first = plan_first_level(hierarchy);
   multigrid_ = std::make_unique<GpuMultigrid<T>>(place_, std::move(hierarchy), std::move(first),
                                                  layout_.facts.threads);
   report_multigrid();
+}
+
+template <class T>
+std::vector<double> GpuSystem<T>::free_bytes() const {
+  std::vector<double> free;
+  for (const int device : place_.devices) {
+    const gpu::OnDevice here(device);
+    free.push_back(static_cast<double>(gpu::memory_info().free));
+  }
+  return free;
+}
+
+// Before anything of a system that the host lays out is sent. Levels are looked at as closely as
+// that takes: by their size or, where that may be too much, by their layout.
+template <class T>
+void GpuSystem<T>::require_room(std::optional<multigrid::Hierarchy>& hierarchy) {
+  LevelsMemory levels;
+  const auto free = free_bytes();
+  const auto found = [&] {
+    auto pes = memory_of<T>(place_, layout_, rows_, levels, {});
+    // What travels lies in memory that NVSHMEM has taken already.
+    if (place_.team() != nullptr)
+      for (GpuMemory& pe : pes) pe.halo = 0.0;
+    return pes;
+  };
+  if (hierarchy) {
+    const double most = most_of_levels(*hierarchy, place_.own);
+    auto pes = found();
+    bool fits = true;
+    for (std::size_t k = 0; k < pes.size(); ++k) {
+      const auto sharing = std::ranges::count(place_.devices, place_.devices[k]);
+      fits = fits && static_cast<double>(sharing) * (pes[k].all() + most) <= free[k];
+    }
+    if (place_.least("room for levels", fits ? 1 : 0) == 1) return;
+    levels = memory_of_levels(place_, *hierarchy, plan_first_level(*hierarchy),
+                              layout_.facts.threads, sizeof(T));
+    choose_packets(place_, report_of(*hierarchy), hierarchy->gathered, levels.extent);
+    levels.kept = 0.0;
+  }
+  require_memory(place_, found(), free, sizeof(T));
 }
 
 template <class T>
@@ -221,7 +267,7 @@ bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::in
     return refuse(found.flaw), true;
   }
   const bool levels = place_.spec.factors.multigrid(), alone = sent.rows.size() == 1;
-  const multigrid::Options options = multigrid_options(place_.spec.factors, kGathered);
+  const multigrid::Options options = multigrid_options(place_.spec.factors, kMostGathered);
   std::optional<HierarchyOnGpu> hierarchy;
   GatheredRows<T> all;
   if (levels && alone) {
@@ -397,8 +443,8 @@ bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
   GpuMultigrid<T>* const multigrid = solve_->multigrid();
   if (multigrid != nullptr) {
     usable_ = false;
-    multigrid->remake(place_, sent.rows.front(), multigrid_options(place_.spec.factors, kGathered),
-                      timer_);
+    multigrid->remake(place_, sent.rows.front(),
+                      multigrid_options(place_.spec.factors, kMostGathered), timer_);
   }
   factor_on_gpus(sent.rows);
   ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);

@@ -44,7 +44,10 @@ class GpuSystem final : public System<T> {
                       std::int64_t first_row = 0,
                       std::optional<multigrid::Hierarchy> hierarchy = {});
   multigrid::Hierarchy make_hierarchy(const CsrView<T>& matrix, const HaloPlan<T>& plan);
+  LevelPlan plan_first_level(const multigrid::Hierarchy& hierarchy) const;
   void lay_out_multigrid(multigrid::Hierarchy hierarchy);
+  std::vector<double> free_bytes() const;  // of each device
+  void require_room(std::optional<multigrid::Hierarchy>& hierarchy);
   // False: the host is to do it.
   bool set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts);
   void report_multigrid();

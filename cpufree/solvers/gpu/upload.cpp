@@ -47,20 +47,22 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  static constexpr const char* kWhat = "slices on their way to it";
+
   void work(Queue& queue) {
     for (std::size_t k = queue.next++; k < queue.chunks.size(); k = queue.next++)
       if (queue.chunks[k].units > capacity_)
         send_large(queue.chunks[k]);
       else
         send(queue.chunks[k]);
-    stream_.wait();
+    stream_.wait(kWhat);
   }
 
  private:
   void send(const Chunk& chunk) {
     const std::size_t turn = turn_++ % kBuffers;
     std::byte* const buffer = buffers_ + turn * at(capacity_ * kSliceUnit);
-    sent_[turn].wait();  // of an event that was never recorded: at once
+    sent_[turn].wait(stream_.device(), kWhat);  // of an event that was never recorded: at once
     fill(chunk, buffer);
     copy(chunk, buffer);
     stream_.record(sent_[turn]);
@@ -71,7 +73,7 @@ class Worker {
     std::vector<std::byte> buffer(at(chunk.units * kSliceUnit));
     fill(chunk, buffer.data());
     copy(chunk, buffer.data());
-    stream_.wait();
+    stream_.wait(kWhat);
   }
 
   void fill(const Chunk& chunk, std::byte* to) const {

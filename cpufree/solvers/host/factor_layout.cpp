@@ -17,6 +17,12 @@ double PeFactors<T>::bytes() const {
   return sum;
 }
 
+Factors factors_of(const OwnRows& own, const FactorSpec& spec) {
+  if (!spec.given) return approximate_inverse(own, fsai_options(spec.level));
+  const multigrid::SparseMatrix& g = *spec.given;
+  return given_factor(own, {g.columns, g.row_ptr, g.col, g.val});
+}
+
 template <class T>
 PeFactors<T> lay_out_factors(const Factors& found, const PrivatePlaces& places,
                              std::int64_t private_rows, int width) {
@@ -29,27 +35,31 @@ PeFactors<T> lay_out_factors(const Factors& found, const PrivatePlaces& places,
     result.scale[at(places.place[row])] = static_cast<T>(found.scale[row]);
   result.entries = found.entries();
   result.replaced = found.replaced;
+  result.left_out = found.left_out;
   return result;
 }
 
 template <class T>
 void report_factors(PlanReport& report, const FactorSpec& spec, Team* team,
                     const std::vector<const PeFactors<T>*>& pes) {
-  double entries = 0.0, bytes = 0.0, replaced = 0.0;
+  double entries = 0.0, bytes = 0.0, replaced = 0.0, left_out = 0.0;
   for (const PeFactors<T>* pe : pes) {
     entries += static_cast<double>(pe->entries);
     bytes += pe->bytes();
     replaced += static_cast<double>(pe->replaced);
+    left_out += static_cast<double>(pe->left_out);
   }
   if (team != nullptr) {
     entries = sum(*team, "entries of factors", entries);
     bytes = sum(*team, "bytes of factors", bytes);
     replaced = sum(*team, "rows without a factor", replaced);
+    left_out = sum(*team, "entries of factors that are left out", left_out);
   }
   report.factors = preconditioner_name(spec.kind);
   report.factor_entries = static_cast<std::int64_t>(entries);
   report.factor_bytes = bytes;
   report.factors_replaced = static_cast<std::int64_t>(replaced);
+  report.factors_left_out = static_cast<std::int64_t>(left_out);
 }
 
 void require_factors(const SolveSpec& solve, const FactorSpec& factors) {

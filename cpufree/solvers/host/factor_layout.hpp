@@ -16,10 +16,13 @@ struct PeFactors {
   std::vector<std::vector<std::int32_t>> partners;  // of each block: FactorShare::board
   std::vector<T> scale;                             // in the order of the private vectors
   std::int64_t entries = 0;
-  std::int64_t replaced = 0;
+  std::int64_t replaced = 0, left_out = 0;  // as of Factors
 
   double bytes() const;
 };
+
+// Those of a PE: as they are given, or made of its rows by the host.
+Factors factors_of(const OwnRows& own, const FactorSpec& spec);
 
 // `private_rows`: the length of the PE's private vectors. `width`: of slices.
 template <class T>

@@ -58,9 +58,10 @@ struct PlanReport {
   std::int64_t factor_entries = 0;
   double factor_bytes = 0.0;
   std::int64_t factors_replaced = 0;
-  std::vector<LevelReport> levels;  // of multigrid; none: it is not set up
-  std::string coarsest_why;         // what has kept it from coarser levels; "": nothing
-  Laps seconds;                     // of the set-up in this process
+  std::int64_t factors_left_out = 0;  // entries of a factor that is given, between PEs
+  std::vector<LevelReport> levels;    // of multigrid; none: it is not set up
+  std::string coarsest_why;           // what has kept it from coarser levels; "": nothing
+  Laps seconds;                       // of the set-up in this process
   // Largest entry of the diagonal over the smallest, where the engine has looked: on the CPU.
   double diagonal_spread = 1.0;
   // Where SystemSpec::inspect has asked for it: what is in the entries, and how far they are from

@@ -21,6 +21,8 @@ namespace cpufree {
 struct FactorSpec {
   Preconditioner kind = Preconditioner::none;  // none, fsai or amg
   int level = 1;                               // fsai: pattern of A, or of A^2
+  // fsai: G as it is given, to be scaled by the roots of the diagonal; none: it is made of A.
+  std::shared_ptr<const multigrid::SparseMatrix> given = nullptr;
   // amg: what coarse levels have to represent; none: the constant.
   std::shared_ptr<const multigrid::NearNullSpace> near = nullptr;
   // amg: those of levels from outside, the finest first; none: they are made.
@@ -29,7 +31,7 @@ struct FactorSpec {
   // Whether there are factors.
   bool any() const { return kind == Preconditioner::fsai; }
   // Whether GPUs make them, where they lay the matrix out.
-  bool by_gpus() const { return any() && level == 1; }
+  bool by_gpus() const { return any() && level == 1 && !given; }
   // amg: rows of a level up to which all PEs have all of it; -1: as many as the engine likes.
   std::int32_t gathered = -1;
   bool multigrid() const { return kind == Preconditioner::amg; }

@@ -86,7 +86,7 @@ class GpuReduction {
       const std::vector<double> doubles(study_.single ? 0 : at(study_.count), value);
       const void* from = study_.single ? static_cast<const void*>(floats.data()) : doubles.data();
       gpu::copy(to, from, at(study_.count) * value_bytes_, stream);
-      stream.wait();
+      stream.wait("the values of an all-reduce");
     }
   }
 

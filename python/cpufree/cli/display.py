@@ -22,6 +22,7 @@ from cpufree.text import number as number  # of what all commands show
 if TYPE_CHECKING:
     from cpufree.partition.cost import PartitionReport
     from cpufree.solvers.answer_check import AnswerCheck
+    from cpufree.solvers.memory import MemoryEstimate
 
 
 class ReportConsole(Console):
@@ -196,6 +197,20 @@ def partition_report(report: PartitionReport, method: str, why: str) -> Renderab
         ]
     )
     return Group(table, summary)
+
+
+def memory_report(found: MemoryEstimate) -> RenderableType:
+    """Return the table of what each GPU would hold, and what it needs."""
+    kinds = ("matrix", "vectors", "halo", "factors", "levels", "kept")
+    parts = tuple(part for part in kinds if any(getattr(gpu, part) for gpu in found.gpus))
+    rows = [
+        (str(k), *(size(getattr(gpu, part)) for part in (*parts, "total", "peak")))
+        for k, gpu in enumerate(found.gpus)
+    ]
+    title = f"Memory of {counted(len(rows), 'GPU')}, pc {found.pc}, {found.dtype}"
+    peak = f"the fastest set-up takes up to {size(found.peak)}"
+    needs = [("needs", f"{size(found.needed)} free on each GPU; {peak}")]
+    return Group(columns(("GPU", *parts, "in all", "peak"), rows, title), pairs(needs))
 
 
 def level_report(

@@ -94,12 +94,28 @@ def info(
         if save:
             save_partition(save, parts.part[:: 2 if system.of_complex else 1])
             paper.print(Text(f"  partition in {save}"))
+    if given["pes"] and problem is None:
+        content["memory"] = show_memory(system, max(1, pes), partition, given["pc"], paper)
     if given["pc"] == "amg" and problem is None:
         content["multigrid"] = show_levels(system, max(1, pes), partition, paper)
     if json:
         write_json(json, content)
     if problem is not None:
         raise typer.Exit(EXIT_INPUT)
+
+
+def show_memory(
+    system: CsrMatrix, pes: int, partition: PartitionLike, pc: str, paper: Console
+) -> dict[str, Any]:
+    """Print what each GPU would hold of a system; return it by preconditioner, ready for JSON."""
+    from cpufree.solvers.memory import estimate
+
+    content: dict[str, Any] = {}
+    for kind in ("jacobi", "amg") if pc == "amg" else ("jacobi",):
+        found = estimate(system, pes=pes, pc=kind, partition=partition)
+        paper.print(display.memory_report(found))
+        content[kind] = [dataclasses.asdict(gpu) for gpu in found.gpus]
+    return content
 
 
 def show_levels(

@@ -30,6 +30,7 @@ from cpufree.cli.rank_commands import as_rank, can_write_together, write_togethe
 from cpufree.cli.run_record import run_record
 from cpufree.dtypes import vector_type
 from cpufree.env import Env
+from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers.answer_check import AnswerCheck, check_answer, judged
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cpufree.cli.distributed_input import DistributedInput
+    from cpufree.matrix.given_factor import Factor
     from cpufree.partition.part_vector import PartitionLike
     from cpufree.solvers.result import Result
     from cpufree.solvers.solver import Solver
@@ -156,6 +158,8 @@ class SolveWork:
         gather = self.wants_all(problem.own is not None)
         tolerance = max(self.given["rtol"] * problem.norm, self.given["atol"])
         how = {name: self.given[name] for name in HOW}
+        if self.given["factor"] is not None:
+            how["pc"] = None  # that of the Solver
         with self._set_up(problem, notes) as solver:
             share = of_digits(problem.norm, tolerance)
             with ProgressBar(f"  solving to {tolerance:.1e}", share, notes) as progress:
@@ -185,6 +189,8 @@ class SolveWork:
 
         self.laps.lap("imports")
         setup = {name: self.given[name] for name in SETUP}
+        if self.given["factor"] is not None:
+            setup["pc"] = given_factor(self.given["factor"], self.given["pc"])
         setup |= {"engine": self.engine, "partition": problem.partition, "check": self.check}
         workload = Workload(self.given["solves"], self.given["rtol"], self.given["maxiter"])
         call = ExpectedCall(workload, method=self.given["method"])
@@ -282,6 +288,16 @@ class SolveWork:
         check = None if checked is None else dataclasses.asdict(checked)
         passed = timeline.phases(self.laps, result.timings)
         return {**record, **facts, "tolerances": workload, "check": check, "phases": passed}
+
+
+def given_factor(path: str, pc: str) -> Factor:
+    """Return the factor in a file; InvalidInputError where --pc names something else."""
+    from cpufree.matrix.given_factor import given
+    from cpufree.matrix.load import canonical_csr
+
+    if pc not in ("auto", "fsai"):
+        raise InvalidInputError(f"--factor gives a preconditioner, and --pc {pc} another one")
+    return given(canonical_csr(path).to_scipy())
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,13 @@ PC_LEVEL = Option(
     "pc_level", "count", 1,
     "fsai: pattern of A (1), or of A², thinned (2).", least=1, most=2, form="N",
 )  # fmt: skip
+FACTOR = Option(
+    "factor", "file", None,
+    "fsai: a matrix file with G of a preconditioner M = GᵀG that was made elsewhere.",
+    "fsai: G of a preconditioner M = GᵀG that was "
+    "[made elsewhere](methods.md#a-factor-that-is-given), a matrix file; in place of `--pc`",
+    form="FILE", otherwise="none", metavar="FILE",
+)  # fmt: skip
 NULLSPACE = Option(
     "nullspace", "text", None,
     "Of a singular A: constant, or a file of vectors v with A v = 0.",
@@ -229,7 +236,7 @@ REORDER = Option(
     choices=("auto", "rcm", "natural"),
 )  # fmt: skip
 SOLVE = (
-    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, NULLSPACE),
+    *(RHS, X0, RTOL, ATOL, MAXITER, TIME_LIMIT, METHOD, PC, PC_LEVEL, FACTOR, NULLSPACE),
     *(NEAR_NULLSPACE, COORDINATES, UNKNOWNS),
     *(CHEBYSHEV_DEGREE, REPLACE_EVERY),
     *(PRECISION, ENGINE, GPUS, PES, BLOCKS, SOLVES, PARTITION, PARTITION_CACHE, REORDER),

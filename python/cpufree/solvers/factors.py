@@ -12,6 +12,7 @@ from cpufree.engines.expected import Workload
 from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, OutOfMemoryError
 from cpufree.host import memory_limits, read_text
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.multigrid.gain import MultigridGain
 from cpufree.multigrid.given_levels import Levels
@@ -23,8 +24,8 @@ SET_UP = ("fsai", "amg")
 
 
 def made_by_host(tuning: Mapping[str, Any]) -> bool:
-    """Return whether factors are made by the host alone: those of the pattern of A squared."""
-    return tuning.get("pc") == "fsai" and tuning.get("pc_level", 1) > 1
+    """Return whether the host alone makes factors: of the pattern of A squared, or given ones."""
+    return tuning.get("pc") == "fsai" and (tuning.get("pc_level", 1) > 1 or "factor" in tuning)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class PreconditionerChoice:
         InvalidInputError: a name that is not known, or a number out of range.
     """
 
-    pc: str | Levels = "auto"
+    pc: str | Levels | Factor = "auto"
     level: int = 1
     modes: ModesGiven = field(default_factory=ModesGiven)
     workload: Workload = field(default_factory=Workload)
@@ -48,6 +49,8 @@ class PreconditionerChoice:
                     "and pc gives levels: leave them out"
                 )
             object.__setattr__(self, "modes", ModesGiven(levels=self.pc))
+        if isinstance(self.pc, Factor) and self.level != 1:
+            raise InvalidInputError("pc_level is for a factor that is to be made, and pc gives one")
         if self.name not in ("amg", "auto") and not self.modes.nothing:
             raise InvalidInputError(
                 "near_nullspace, coordinates and unknowns are for pc='amg': leave them out, or "
@@ -59,6 +62,8 @@ class PreconditionerChoice:
     @property
     def name(self) -> str:
         """What it is called."""
+        if isinstance(self.pc, Factor):
+            return "fsai"
         return "amg" if isinstance(self.pc, Levels) else self.pc
 
     @property
@@ -68,11 +73,13 @@ class PreconditionerChoice:
             return {"pc": "auto", "modes": self.modes, "workload": self.workload}
         if self.name not in SET_UP:
             return {}
-        tuning = {"pc": self.name, "pc_level": int(self.level)}
+        tuning: dict[str, Any] = {"pc": self.name, "pc_level": int(self.level)}
+        if isinstance(self.pc, Factor):
+            tuning["factor"] = self.pc
         return {**tuning, "modes": self.modes} if self.name == "amg" else tuning
 
     def of_solve(
-        self, pc: str | Levels | None, plan: Mapping[str, Any], method: str, columns: str
+        self, pc: str | Levels | Factor | None, plan: Mapping[str, Any], method: str, columns: str
     ) -> str:
         """Return the preconditioner of a solve, which may be another one that needs no set-up.
 
@@ -81,10 +88,10 @@ class PreconditionerChoice:
         if pc is None or pc is self.pc:
             pc = self.name
         pc = within_call(pc, method, columns)
-        if isinstance(pc, Levels):
+        if isinstance(pc, (Levels, Factor)):
             raise InvalidInputError(
-                "levels of multigrid are set up along with the matrix: give them there, as in "
-                "Solver(A, pc=levels)"
+                "levels of multigrid, and factors, are set up along with the matrix: give them "
+                "there, as in Solver(A, pc=levels)"
             )
         pc = str(choices.valid(schema.PC, pc))
         if pc == "auto":
@@ -99,7 +106,7 @@ class PreconditionerChoice:
         return pc
 
 
-def within_call(pc: str | Levels, method: str, columns: str) -> str | Levels:
+def within_call(pc: str | Levels | Factor, method: str, columns: str) -> str | Levels | Factor:
     """Return jacobi for auto where a call asks for what amg is not for, else what is given."""
     possible = method in ("auto", "cg") and columns not in ("together", "block")
     return pc if possible or pc != "auto" else "jacobi"
@@ -107,7 +114,8 @@ def within_call(pc: str | Levels, method: str, columns: str) -> str | Levels:
 
 def comparable(tuning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is to be set up in a form that processes can compare, by the names of options."""
-    told = {k: v.digest() if isinstance(v, ModesGiven) else v for k, v in tuning.items()}
+    objects = (ModesGiven, Factor)
+    told = {k: v.digest() if isinstance(v, objects) else v for k, v in tuning.items()}
     workload: Any = told.pop("workload", None)
     options = {} if workload is None else asdict(workload)
     return {"preconditioner": told, **{f"option {name}": v for name, v in options.items()}}
@@ -137,7 +145,8 @@ def gain_of(
     if modes is None and gain.worth_looking_for_nodes:
         modes = tuning["modes"].of(A)
         gain = MultigridGain.of(A, workload, where, _unknowns(modes), gain.by)
-    if gain.possible and (lacking := lacking_room(A.nnz)):
+    by_host = where.engine != "cuda_p2p" or modes is not None
+    if gain.possible and by_host and (lacking := lacking_room(A.nnz)):
         gain = MultigridGain(why=lacking)
     return gain, modes
 
@@ -155,7 +164,10 @@ def set_up_of(
     """
     made = without_multigrid(tuning)
     if made.get("pc") != "amg":
-        return made, None, []
+        if "factor" not in made:
+            return made, None, []
+        made["factor"] = made["factor"].for_core(A)
+        return made, None, ["fsai is the factor that is given"]
     if (levels := tuning["modes"].levels) is not None:
         made["prolongators"] = levels.for_core(A)
         return made, None, ["amg has the prolongators that are given"]
@@ -173,9 +185,18 @@ HIERARCHY_BYTES = 120.0
 up to 4 PEs took 85 to 121."""
 
 
-def require_room(tuning: Mapping[str, Any], nonzeros: int) -> None:
-    """Raise OutOfMemoryError where what is to be set up with the matrix has no room on the host."""
-    if tuning.get("pc") == "amg" and (lacking := lacking_room(nonzeros)):
+def levels_by_host(tuning: Mapping[str, Any], engine: str) -> bool:
+    """Return whether the host makes levels of multigrid that are to be set up.
+
+    GPUs of one process make those of one unknown a node. Small ones the host makes, and has room.
+    """
+    given = "near_nullspace" in tuning or "prolongators" in tuning
+    return tuning.get("pc") == "amg" and (engine != "cuda_p2p" or given)
+
+
+def require_room(nonzeros: int) -> None:
+    """Raise OutOfMemoryError where levels that the host is to make have no room there."""
+    if lacking := lacking_room(nonzeros):
         raise OutOfMemoryError(f"{lacking}: use another preconditioner, such as pc='jacobi'")
 
 
@@ -217,6 +238,12 @@ def factor_warnings(plan: Mapping[str, Any]) -> list[str]:
         return [
             f"amg: the last level, of {last}, is smoothed and not solved, for {why}; "
             "another preconditioner may be faster"
+        ]
+    if left_out := plan.get("factors_left_out", 0):
+        share = left_out / max(1, left_out + plan["factor_entries"] / 2)
+        return [
+            f"{share:.0%} of the factor's entries couple rows of different PEs and are left out: "
+            "iterations may be more than on one PE"
         ]
     count = plan.get("factors_replaced", 0)
     if not count:

@@ -30,6 +30,7 @@ from cpufree.solvers.factors import (
     factor_facts,
     factor_warnings,
     gain_of,
+    levels_by_host,
     require_room,
     set_up_of,
     without_multigrid,
@@ -174,7 +175,8 @@ def _system(
     tuning, modes, said = set_up_of(asked, A, modes)
     if inspect:
         tuning["inspect"] = True
-    require_room(tuning, A.nnz)
+    if levels_by_host(tuning, placement.engine):
+        require_room(A.nnz)
     sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
     where = placement.pes, placement.blocks, placement.engine, placement.own_devices
     # Values in single precision are those of the real matrix alone.

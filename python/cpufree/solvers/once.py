@@ -18,6 +18,7 @@ from cpufree.arguments import (
 from cpufree.calls import public
 from cpufree.docstrings import with_parameters
 from cpufree.engines.watch import ProgressLike
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesLike
@@ -41,7 +42,7 @@ def solve(
     atol: float = 0.0,
     maxiter: int | None = None,
     method: Method = "auto",
-    pc: Preconditioner | Levels = "auto",
+    pc: Preconditioner | Levels | Factor = "auto",
     pc_level: int = 1,
     nullspace: NullSpaceLike = None,
     near_nullspace: ModesLike = None,

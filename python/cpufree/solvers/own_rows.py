@@ -56,6 +56,11 @@ def lay_out(
         )
     require_possible(team, context.sharing)
     assert team is not None
+    if "factor" in context.asked.tuning:
+        raise InvalidInputError(
+            "pc gives a factor, which is that of the whole matrix, and this rank has its own rows "
+            "alone: use pc='fsai'"
+        )
     kind = choices.floating(rows.dtype if dtype is None else dtype)
     known = rows.nnz if isinstance(rows, RowSource) else None
     agreement.agree_on_rows(team, rows.shape[0], known, kind, check)

@@ -29,6 +29,7 @@ from cpufree.dtypes import dtype_name, is_complex, vector_type
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import CpufreeWarning, InvalidInputError, VectorError
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.io.vectors import VECTOR_SUFFIXES, given_vector
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix, MatrixLike, check_shape
@@ -37,6 +38,7 @@ from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesLike
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.answer_check import check_answer
+from cpufree.solvers.applied_function import AppliedFunction
 from cpufree.solvers.columns import shape_of
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
@@ -60,7 +62,7 @@ def cg(
     M: Any = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     method: Method = "auto",
-    pc: Preconditioner | Levels | None = None,
+    pc: Preconditioner | Levels | Factor | None = None,
     pc_level: int = 1,
     nullspace: NullSpaceLike = None,
     near_nullspace: ModesLike = None,
@@ -93,9 +95,11 @@ def cg(
     x0 : array, shape (n,) or (n, 1), path of a file, or "Mb", optional
         First guess; default zero; "Mb" is M applied to b.
     {rtol, atol, maxiter}
-    M : matrix or LinearOperator, optional
-        Approximate inverse of A. None is Jacobi; the residual tested is the plain one in any case.
-        The inverse diagonal of A and the identity, as matrices, are recognised.
+    M : matrix, LinearOperator or callable, optional
+        Approximate inverse of A, symmetric and positive definite; a callable returns M r for an r
+        of shape (n,), which lies where b does, as an array of the same library. None is Jacobi; the
+        residual tested is the plain one in any case. The inverse diagonal of A and the identity, as
+        matrices, are recognised.
     callback : callable, optional
         Called as callback(xk) after each iteration.
     pc : {"auto", "jacobi", "chebyshev", "fsai", "amg", "none"}, optional
@@ -143,10 +147,13 @@ def cg(
     if M is not None and pc is not None:
         raise InvalidInputError("both M and pc are given: leave one of them out")
     if M is not None and not hasattr(M, "shape"):
-        raise InvalidInputError(
-            f"M is {M!r}: give a matrix or LinearOperator that approximates the inverse of A, or "
-            "name a preconditioner with pc"
-        )
+        if not callable(M):
+            raise InvalidInputError(
+                f"M is {M!r}: give a matrix, a LinearOperator or a function that applies an "
+                "approximate inverse of A, or name a preconditioner with pc"
+            )
+        A = A if isinstance(A, LinearOperator) else as_csr(A)
+        M = AppliedFunction(M, b, A.shape[0])
     extras: dict[str, Any] = {
         "method": method,
         "pes": pes,
@@ -173,6 +180,9 @@ def cg(
         x0 = guess_from_name(x0, b, M)
     if host:
         reject_extras(host, progress, extras)
+        if isinstance(M, AppliedFunction):
+            solved = host_cg(A, M.b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
+            return M.beside_b(solved[0]), solved[1]
         return host_cg(A, b, x0, rtol, atol, maxiter, M, callback, pc, check, host)
     extras |= {"rtol": rtol, "atol": atol, "maxiter": maxiter, "check": check}
     extras |= {"pc_level": pc_level, "unknowns": unknowns}
@@ -219,6 +229,8 @@ def host_reason(A: Any, M: Any, callback: object) -> str:
         )
     if isinstance(A, LinearOperator):
         return "A is a LinearOperator, whose entries are not known"
+    if isinstance(M, AppliedFunction):
+        return M.cost()
     if M is not None and not (sp.issparse(M) or isinstance(M, np.ndarray)):
         return "M is not a matrix; pc='jacobi', 'fsai' and others need no host"
     return ""
@@ -280,7 +292,7 @@ def host_cg(
     maxiter: int | None,
     M: Any,
     callback: Callable[[npt.NDArray[Any]], object] | None,
-    pc: str | Levels | None,
+    pc: str | Levels | Factor | None,
     check: bool,
     why: str,
 ) -> tuple[npt.NDArray[Any], int]:
@@ -331,7 +343,7 @@ def residual_norm(
     return lambda x: check_answer(entries, right, x, workload).norm
 
 
-def check_operator(A: LinearOperator, pc: str | Levels | None) -> None:
+def check_operator(A: LinearOperator, pc: str | Levels | Factor | None) -> None:
     """Refuse what an A whose entries are not known cannot have."""
     check_shape(A.shape)
     if pc not in (None, "none"):
@@ -350,7 +362,7 @@ def host_vectors(A: Any, b: Any, x0: Any) -> tuple[Any, Any]:
     return given_vector(b, n, dtype, "b"), guess
 
 
-def jacobi(A: CsrMatrix, pc: str | Levels | None) -> LinearOperator | None:
+def jacobi(A: CsrMatrix, pc: str | Levels | Factor | None) -> LinearOperator | None:
     """Return the preconditioner pc as SciPy takes it."""
     if pc == "none":
         return None

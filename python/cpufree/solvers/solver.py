@@ -30,7 +30,8 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Workload
 from cpufree.engines.method_choice import method_with
 from cpufree.engines.watch import ProgressLike, Watch
-from cpufree.errors import UnsupportedError
+from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
@@ -41,6 +42,7 @@ from cpufree.solvers.exclusive_lock import ExclusiveLock
 from cpufree.solvers.factors import PreconditionerChoice, within_call
 from cpufree.solvers.forecast import ExpectedCall
 from cpufree.solvers.matrix_on_pes import REUSE, MatrixOnPes
+from cpufree.solvers.memory import estimate
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.precision import single_values
 from cpufree.solvers.result import Result
@@ -119,7 +121,7 @@ class Solver:
         dtype: npt.DTypeLike | None = None,
         method: Method = "auto",
         precision: Precision | None = None,
-        pc: Preconditioner | Levels = "auto",
+        pc: Preconditioner | Levels | Factor = "auto",
         pc_level: int = 1,
         nullspace: NullSpaceLike = None,
         near_nullspace: ModesLike = None,
@@ -139,6 +141,8 @@ class Solver:
             asked, partition, reorder, check, dtype, call, partition_cache, nullspace, self._pc.name
         )
         self._matrix = MatrixOnPes(A, options)
+
+    estimate = staticmethod(estimate)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -241,8 +245,7 @@ class Solver:
 
         Parameters
         ----------
-        b : array, shape (n,)
-            On the host.
+        b : array on the host, shape (n,)
 
         Returns
         -------
@@ -290,7 +293,7 @@ class Solver:
         atol: float = 0.0,
         maxiter: int | None = None,
         method: Method = "auto",
-        pc: Preconditioner | Levels | None = None,
+        pc: Preconditioner | Levels | Factor | None = None,
         time_limit: float | None = None,
         wait_limit: float | None = None,
         progress: ProgressLike = None,
@@ -357,19 +360,18 @@ class Solver:
                 layout = matrix.layout_for(cuda_device(b))  # tells at once that there is none
             b, x0 = vectors.from_file(matrix, b), vectors.from_file(matrix, x0)
             count = count_columns(b, x0, matrix.length)
-            limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             # A look at all entries takes the host longer than the bus takes to send them.
             later = bool(layout.devices) and matrix.team is None and progress is None
             one = count == 1
             prepared = vectors.prepare_vectors(matrix, b, x0, finite=not later) if one else None
             watch = progress if isinstance(progress, Watch) else Watch(progress)
+            limit = matrix.env.wait_limit or choices.WAIT_LIMIT
             options = solving.options_of(given, self.shape[0], limit)
             if matrix.team is not None:
                 options["gather"] = bool(gather)
                 vectors.require_whole(matrix, gather)
             way = choices.one_of("columns", columns, column_groups.COLUMNS)
-            traced = solving.trace_of(trace, count)
-            call = solving.Call(options, method, watch, count, way, traced)
+            call = solving.Call(options, method, watch, count, way, solving.trace_of(trace, count))
             if prepared is None:
                 return solving.solve_columns(matrix, self._lock, b, x0, call).of_rhs(rhs)
             with self._lock:

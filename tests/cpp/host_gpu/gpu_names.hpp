@@ -81,6 +81,8 @@ void break_device(int device, std::size_t after);
 std::size_t executed();
 // The most bytes of devices' memory that were taken at once since `configure`.
 std::size_t most_taken();
+// Those of one device that are taken now.
+std::size_t taken_on(int device);
 // Devices on which this process has had a context since `configure`.
 std::set<int> contexts();
 

@@ -129,6 +129,13 @@ std::size_t most_taken() {
   const Guard guard(machine().mutex);
   return machine().most_taken;
 }
+std::size_t taken_on(int device) {
+  const Guard guard(machine().mutex);
+  std::size_t bytes = 0;
+  for (const auto& [p, memory] : machine().memory)
+    if (memory.device == device) bytes += memory.bytes;
+  return bytes;
+}
 
 std::size_t executed() {
   const Guard guard(machine().mutex);

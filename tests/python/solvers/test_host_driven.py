@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fake_gpu_arrays import CupyArray, install
 from reference_cg import rhs
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from scipy.sparse.linalg import cg as scipy_cg
@@ -116,3 +117,40 @@ def test_a_guess_that_is_exact_needs_no_iteration(A: sp.csr_array) -> None:
     with pytest.warns(CpufreeWarning, match="LinearOperator"):
         found, info = cg(aslinearoperator(A), A @ x, x, rtol=0.0)
     assert (info, found.tolist()) == (0, x.tolist())
+
+
+@pytest.mark.parametrize("kind", ["numpy", "cupy"])
+def test_a_function_is_applied_where_b_lies_and_what_that_costs_is_said(
+    A: sp.csr_array, b: np.ndarray, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inverse = 1.0 / A.diagonal()
+    seen = []
+
+    def apply(r: Any) -> Any:
+        seen.append(type(r))
+        return CupyArray(inverse * r.values) if kind == "cupy" else inverse * r
+
+    given = b if kind == "numpy" else CupyArray(b)
+    if kind == "cupy":
+        install(monkeypatch, [])
+    with pytest.warns(CpufreeWarning, match="every iteration waits on the host") as caught:
+        x, info = cg(A, given, M=apply, rtol=1e-10)
+    assert ("MB between host and GPU" in str(caught[0].message)) == (kind == "cupy")
+    assert set(seen) == {type(given)}
+    assert type(x) is type(given)
+    assert info == 0
+    values = x.values if kind == "cupy" else x
+    assert residual(A, b, values) <= 1e-10
+    assert np.allclose(values, scipy_cg(A, b, M=sp.diags_array(inverse), rtol=1e-10)[0])
+
+
+def test_a_function_that_returns_something_else_is_named(A: sp.csr_array, b: np.ndarray) -> None:
+    with (
+        pytest.warns(CpufreeWarning),
+        pytest.raises(cpufree.InvalidInputError, match=r"M returns float64 of shape \(3,\)"),
+    ):
+        cg(A, b, M=lambda r: r[:3])
+    with pytest.raises(cpufree.InvalidInputError, match="M is 3: give a matrix"):
+        cg(A, b, M=3)
+    with pytest.warns(CpufreeWarning, match="DIVERGED_INDEFINITE_PC"):
+        assert cg(A, b, M=lambda r: 0.0 * r)[1] > 0

@@ -132,7 +132,7 @@ class BlockMaker {
                                   mine_.entry_name.data(),
                                   mine_.row_name.data()},
            mine_.rows);
-    mine_.stream.wait();
+    mine_.stream.wait("the names of entries");
   }
 
  private:
@@ -192,7 +192,7 @@ class BlockMaker {
       std::swap(from_key, key_), std::swap(from, to);
       launch(layout::MergeRuns<T>{arrays(), length}, mine_.rows);
     }
-    mine_.stream.wait();
+    mine_.stream.wait("the order of rows in blocks");
     return to;
   }
 

@@ -2,12 +2,15 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/shared.hpp"
+#include "cpufree/formats/layout/inverse.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/layout/staging.hpp"
 
 namespace cpufree {
 
 namespace {
+
+static_assert(kFarInverse == layout::kMostInverse * (layout::kMostInverse + 1) / 2);
 
 using gpu::DeviceArray;
 using Int32s = DeviceArray<std::int32_t>;
@@ -96,7 +99,7 @@ class InverseMaker {
     launch(layout::PackInverse<T>{rows_.rows, rows_.ptr.data(), col.data(), val.data(),
                                   g.ptr.data(), g.col.data(), g.val.data(), of_column.data()},
            rows_.rows);
-    rows_.stream.wait();
+    rows_.stream.wait("the rows of an approximate inverse");
     return g;
   }
 

@@ -337,7 +337,7 @@ TailsOnGpu<T> GpuLayouts<T>::fill_slices(std::size_t k, const PeLayout& pe, cons
       layout::FillTails<T>{local(k), there.data(), range_count, slices, list.data(), count,
                            tails.data(), beside.tail_col.data(), beside.tail_val.data()},
       count * kSliceRows, mine.stream);
-  mine.stream.wait();
+  mine.stream.wait("the slices of a matrix");
   return beside;
 }
 

@@ -9,6 +9,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/layout/staging.hpp"
+#include "cpufree/solvers/gpu/plan/host_layout.hpp"
 
 namespace cpufree {
 
@@ -54,7 +55,7 @@ gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std
   const auto chunks = DeviceArray<std::int64_t>::uninitialised(stream.device(), scan_sums(count));
   auto to = DeviceArray<std::int64_t>::uninitialised(stream.device(), at(count) + 1);
   scan_numbers<T>(stream, numbers, count, chunks.data(), to.data());
-  stream.wait();
+  stream.wait("sums of the lengths of rows");
   return to;
 }
 
@@ -138,6 +139,7 @@ FoundInRows check_rows(std::vector<GpuRows<T>>& rows, bool all) {
     return seen;
   }
   layout::CheckMirrors<T> mirrors;
+  static_assert(kMostPesOfLayout == layout::kMostParts);
   require(rows.size() <= at(layout::kMostParts), "too many PEs for a layout by GPUs");
   const std::int64_t all_rows = rows.back().first + rows.back().rows;
   for_each_pe(rows, [&](std::size_t, GpuRows<T>& mine) {

@@ -47,7 +47,7 @@ std::vector<U> fetch(const gpu::Stream& stream, const U* from, std::size_t count
   const gpu::OnDevice here(stream.device());
   std::vector<U> values(count);
   if (count > 0) gpu::copy(values.data(), from, count * sizeof(U), stream);
-  stream.wait();
+  stream.wait("what a kernel has found in a matrix");
   return values;
 }
 

@@ -107,7 +107,7 @@ void reorder_rows(GpuRows<T>& mine, const Int32s& order, std::int32_t moved) {
       layout::MoveRows<T>{mine.ptr.data(), mine.col.data(), mine.val.data(), moved, mine.rows,
                           new_row.data(), old_row.data(), ptr.data(), col.data(), val.data()},
       mine.rows, mine.stream);
-  mine.stream.wait();
+  mine.stream.wait("rows that are sorted by length");
   mine.ptr = std::move(ptr);
   mine.col = std::move(col);
   mine.val = std::move(val);

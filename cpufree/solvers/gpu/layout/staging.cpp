@@ -69,15 +69,18 @@ class Staging::Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
+  static constexpr const char* kWhat = "a copy of a matrix or a vector";
+
   void send(StagingQueue& queue) {
     std::size_t turn = 0;
     for (std::size_t k = queue.next++; k < queue.pieces.size(); k = queue.next++, ++turn) {
       const StagedCopy& piece = queue.pieces[k];
-      there_[turn % kTurns].wait();  // of an event that was never recorded: at once
+      there_[turn % kTurns].wait(stream_.device(),
+                                 kWhat);  // of an event that was never recorded: at once
       std::memcpy(buffer(turn), piece.from, piece.bytes);
       begin(turn, piece.to, buffer(turn), piece.bytes);
     }
-    stream_.wait();
+    stream_.wait(kWhat);
   }
 
   void fetch(StagingQueue& queue) {
@@ -85,7 +88,7 @@ class Staging::Worker {
     const auto take = [&](std::size_t turn) {
       const StagedCopy* const piece = std::exchange(coming[turn % kTurns], nullptr);
       if (piece == nullptr) return;
-      there_[turn % kTurns].wait();
+      there_[turn % kTurns].wait(stream_.device(), kWhat);
       std::memcpy(piece->to, buffer(turn), piece->bytes);
     };
     std::size_t turn = 0;

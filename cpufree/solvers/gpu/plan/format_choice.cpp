@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "cpufree/base/machine.hpp"
-#include "cpufree/engines/gpu_p2p/launch.hpp"
-#include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
-#include "cpufree/solvers/gpu/layout/system_layout.hpp"
+#include "cpufree/solvers/gpu/plan/host_layout.hpp"
 #include "cpufree/solvers/host/scaling.hpp"
 
 namespace cpufree {
@@ -52,7 +50,7 @@ class FormatChoice {
         spec_(place.spec),
         facts_(facts),
         lay_out_(lay_out),
-        most_room_(place.least("most room on chip", most_room_on_chip(place.devices))) {}
+        most_room_(place.least("most room on chip", most_room_on_chip(place))) {}
 
   // Columns and values coded or not. Where blocks keep their shares on chip anyway, values are as
   // they are if there is room for them in all methods: codes save bytes, and cost instructions.
@@ -91,10 +89,9 @@ class FormatChoice {
     SolveSpec most;
     most.method = Method::pipecg;
     OnChipRequest with_rings = wanted_by(most, sizeof(T));
-    with_rings.warps = facts_.threads / gpu_p2p::kWarp;
+    with_rings.warps = facts_.threads / kSliceRows;
     with_rings.slots = spec_.ring;
-    const std::size_t room =
-        place_.least("room on chip", room_on_chip(place_.devices, facts_.blocks));
+    const std::size_t room = place_.least("room on chip", room_on_chip(place_, facts_.blocks));
     const auto fast = choose_residency(sizes, with_rings, room, spec_.residency);
     return !fast.residency.matrix && fast.residency.ring.slots > 0;
   }
