@@ -93,26 +93,54 @@ struct Sliced {
   // Out of line, so that loops of kernels have one product in them.
   template <class X>
   CPUFREE_APART_FN Sums<SumOf<T, X>> multiply_pairs(std::int64_t slice, const X x) const {
-    Sums<SumOf<T, X>> own = {}, other = {};  // with the same part of the operand, and the other one
+    Sums<SumOf<T, X>> sums;
+    const auto take = [&](const auto& own, const auto& other) {
+      for (int l = 0; l < W; l += 2) {
+        sums.value[l] = own[l];
+        sums.value[l] += negative(own[l + 1]);
+        sums.value[l + 1] = other[l];
+        sums.value[l + 1] += other[l + 1];
+      }
+    };
+    if constexpr (is_cold<X>) {
+      SumOf<T, X> own[W] = {}, other[W] = {};  // with the same part of the operand, and the other
+      each_column(slice, x, [&](const T* v, const T* part) {
+        for (int l = 0; l < W; ++l) add_product(own[l], v[l], part[l]);
+        for (int l = 0; l < W; ++l) add_product(other[l], v[l], part[l ^ 1]);
+      });
+      take(own, other);
+    } else {
+      // Compilers make no vectors of these loops, which then take twice the time.
+      static_assert(W == 8, "as many lanes as change places below");
+      using Lanes [[gnu::vector_size(W * sizeof(T))]] = T;
+      Lanes own = {}, other = {};
+      each_column(slice, x, [&](const T* v, const T* part) {
+        Lanes a, same;
+        for (int l = 0; l < W; ++l) a[l] = v[l], same[l] = part[l];
+        own += a * same;
+        other += a * __builtin_shufflevector(same, same, 1, 0, 3, 2, 5, 4, 7, 6);
+      });
+      take(own, other);
+    }
+    return sums;
+  }
+
+  // f(values, operand) of the lanes of each column of a slice.
+  template <class X, class F>
+  CPUFREE_KERNEL_FN void each_column(std::int64_t slice, const X& x, F&& f) const {
     const std::int64_t end = slice_ptr[slice + 1];
     const T* v = val + slice_ptr[slice] * W;
     for (std::int64_t c = slice_ptr[slice]; c < end; ++c, v += W) {
       __builtin_prefetch(v + kAhead * W);
       const std::int32_t first = base[c];
-      std::int32_t index[W];
       const std::int32_t* const gathered = gather + static_cast<std::int64_t>(~first) * W;
-      for (int l = 0; l < W; ++l) index[l] = first >= 0 ? first + l : gathered[l];
-      for (int l = 0; l < W; ++l) add_product(own.value[l], v[l], x(index[l]));
-      for (int l = 0; l < W; ++l) add_product(other.value[l], v[l], x(index[l ^ 1]));
+      T part[W];
+      if (first >= 0)
+        for (int l = 0; l < W; ++l) part[l] = x(first + l);
+      else
+        for (int l = 0; l < W; ++l) part[l] = x(gathered[l]);
+      f(v, part);
     }
-    Sums<SumOf<T, X>> sums;
-    for (int l = 0; l < W; l += 2) {
-      sums.value[l] = own.value[l];
-      sums.value[l] += negative(own.value[l + 1]);
-      sums.value[l + 1] = other.value[l];
-      sums.value[l + 1] += other.value[l + 1];
-    }
-    return sums;
   }
 
   template <class Format, class X>

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.device_arrays import cuda_device, library_of
-from cpufree.dtypes import dtype_name
+from cpufree.dtypes import dtype_name, parts_type, vector_type
 from cpufree.errors import VectorError
 
 
@@ -98,14 +98,14 @@ def as_parts(v: Any) -> Any:
     """Return a complex vector as that of its real and imaginary parts in turn; it shares memory."""
     if library(v, "b") == "torch":
         return sys.modules["torch"].view_as_real(v.resolve_conj()).reshape(-1)
-    return v.view(dtype_name(v.real))
+    return v.view(parts_type(v.dtype))
 
 
 def as_complex(v: Any) -> Any:
     """Return real and imaginary parts in turn as the complex vector that they are."""
     if library(v, "b") == "torch":
         return sys.modules["torch"].view_as_complex(v.reshape(-1, 2))
-    return v.view({"float32": "complex64", "float64": "complex128"}[dtype_name(v)])
+    return v.view(vector_type(v.dtype, True))
 
 
 def norm(v: Any) -> float:

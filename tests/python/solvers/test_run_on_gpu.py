@@ -80,6 +80,20 @@ def test_b_on_a_gpu_gives_x_of_its_kind_there_without_a_copy(make: Make, machine
 
 
 @both
+def test_complex_b_on_a_gpu_gives_complex_x_there(make: Make, machine: FakeCore) -> None:
+    turn = np.exp(1j * np.arange(len(X)))
+    hermitian = sp.csr_array(sp.diags_array(turn) @ A @ sp.diags_array(turn.conj()))
+    for matrix, b, x in ((hermitian, turn * B, turn * X), (A, 1j * B, 1j * X)):
+        with nothing_downloaded():
+            result = solve(matrix, make(b, 2))
+        assert type(result.x) is make
+        assert result.x.values.dtype == np.complex128
+        assert result.x.values == pytest.approx(x)
+    with pytest.raises(VectorError, match="b is float64, but the system is solved in complex128"):
+        solve(hermitian, make(B))
+
+
+@both
 def test_small_system_goes_to_the_gpu_on_which_b_lies(make: Make, machine: FakeCore) -> None:
     result = solve(A, make(B, 3))
     assert (result.engine, result.gpus) == ("cuda_p2p", (3,))

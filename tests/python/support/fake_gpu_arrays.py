@@ -64,6 +64,9 @@ class CupyArray(FakeArray):
         place = (self.values.ctypes.data, False)
         return {"shape": self.shape, "typestr": self.dtype.str, "version": 3, "data": place}
 
+    def view(self, dtype: Any) -> CupyArray:
+        return CupyArray(self.values.view(dtype), self.number)
+
     def get(self) -> Any:
         return self.values
 
@@ -107,6 +110,9 @@ class TorchTensor(FakeArray):
         return {"shape": self.shape, "version": 2, "data": place}
 
     def detach(self) -> TorchTensor:
+        return self
+
+    def resolve_conj(self) -> TorchTensor:
         return self
 
     def cpu(self) -> TorchTensor:
@@ -186,6 +192,12 @@ def install(monkeypatch: pytest.MonkeyPatch, finished: list[Any]) -> None:
     cupy.ascontiguousarray = lambda v: v.contiguous()  # type: ignore
     cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream("cupy"))  # type: ignore
     torch.empty_like = lambda v: TorchTensor(np.full_like(v.values, np.nan), v.number)  # type: ignore
+    torch.view_as_real = lambda v: TorchTensor(  # type: ignore
+        v.values.view(v.values.real.dtype).reshape(-1, 2), v.number
+    )
+    torch.view_as_complex = lambda v: TorchTensor(  # type: ignore
+        v.values.view(np.result_type(v.values, np.complex64)).reshape(-1), v.number
+    )
     torch.cuda = SimpleNamespace(current_stream=stream)  # type: ignore
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "torch", torch)
