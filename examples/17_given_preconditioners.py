@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import cpufree
 
-A = cpufree.generate.generate("poisson2d", nx=100, ny=100).to_scipy()
+A = cpufree.generate.generate("poisson2d", nx=100, ny=100)
 b = np.ones(A.shape[0])
 
 # %% [markdown]
