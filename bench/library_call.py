@@ -26,7 +26,7 @@ from cpufree.extension import BUILD_FOLDER
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tools.called_library import NUMBERS, Handle
+from tools.library.called import NUMBERS, Handle
 
 RTOL = 1e-8
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import cpufree
-from tools import library_abi
-from tools.called_library import HEADER, NUMBERS, Handle, struct
+from tools.library import abi as library_abi
+from tools.library.called import HEADER, NUMBERS, Handle, struct
 
 ROOT = Path(__file__).parents[3]
 WAYS = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-HEADER = (Path(__file__).parents[1] / "cpufree/cpufree.h").read_text(encoding="utf-8")
+HEADER = (Path(__file__).parents[2] / "cpufree/cpufree.h").read_text(encoding="utf-8")
 NUMBERS = {name: int(number) for name, number in re.findall(r"(CPUFREE_\w+) = (-?\d+)", HEADER)}
 TYPES = {
     "size_t": ctypes.c_size_t,

@@ -1,6 +1,6 @@
 """The binary interface of libcpufree, compared with that of the last release.
 
-Usage: python -m tools.library_abi LIBRARY --check|--write. cpufree/library/abi.txt holds, by line,
+Usage: python -m tools.library.abi LIBRARY --check|--write. cpufree/library/abi.txt holds, by line,
 the names that the library shows with their versions, and of cpufree.h the functions, the numbers of
 enumerators, and the sizes and offsets of structs and their members. Programs that were linked with
 the last release go on to run if all of that is still there; structs may grow at their ends. --check
@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HEADER = ROOT / "cpufree/cpufree.h"
 KEPT = ROOT / "cpufree/library/abi.txt"
 
@@ -109,7 +109,7 @@ def main() -> int:
     elif now != old:
         changed = sorted(set(now) ^ set(old))
         print(
-            "library_abi: new, python -m tools.library_abi --write takes it:", *changed, sep="\n  "
+            "library_abi: new, python -m tools.library.abi --write takes it:", *changed, sep="\n  "
         )
         return 1
     return 0

@@ -1,0 +1,1 @@
+"""libcpufree: its binary interface, and calls of it from Python."""
