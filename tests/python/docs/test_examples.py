@@ -125,6 +125,14 @@ def test_preconditioners(tmp_path: Path) -> None:
     assert drawn(said)
 
 
+def test_mixed_precision_meets_the_tolerance_and_says_where_it_fails(tmp_path: Path) -> None:
+    said = example("16_mixed_precision.py", tmp_path)
+    double, mixed = said.split("mixed: ")
+    assert number(double, "true residual") <= 1e-10 and number(mixed, "true residual") <= 1e-10
+    assert number(mixed, "residual replaced") > 5 > number(double, "residual replaced")
+    assert "NOT converged" in mixed and "leave out precision='mixed'" in mixed
+
+
 def test_many_systems(tmp_path: Path) -> None:
     said = example("12_many_systems.py", tmp_path)
     assert "converged: all of 500 systems" in said and "system 7 of 500" in said
