@@ -143,7 +143,6 @@ PYTHON_BASE = {
     "docstrings",
     "log",
     "summary",
-    "progress_bar",
     "_core",
 }
 # Room -> what its modules may import besides the room itself and PYTHON_BASE. The longest name

@@ -20,8 +20,7 @@ std::string text_for(const std::string& headers, const std::string& kind,
          "  return reinterpret_cast<const void*>(kernel);\n}\n";
 }
 
-std::string near_kernel(const SolveSpec& spec, const std::string& type, int columns,
-                        bool singles) {
+std::string near_kernel(const SolveSpec& spec, const std::string& type, int columns, bool singles) {
   const std::string study = spec.study == Study::none
                                 ? "solve_kernel<"
                                 : "study_kernel<" + std::string(name_of(spec.study)) + ", ";
@@ -54,9 +53,9 @@ CpuKernelText cpu_solver_source(const SolveSpec& spec, const std::string& type, 
   if (spec.preconditioner == Preconditioner::amg) headers += include_line("multigrid/cycle.hpp");
   if (const std::string own = header_of(spec.method); !own.empty()) headers += include_line(own);
   if (kind.nodes) headers += include_line("engines/cpu_threads/remote_port.hpp");
-  made.text =
-      text_for(headers, "CpuKernel<" + type + ", " + count + ">",
-               kind.nodes ? far_kernel(spec, type) : near_kernel(spec, type, columns, kind.singles));
+  made.text = text_for(
+      headers, "CpuKernel<" + type + ", " + count + ">",
+      kind.nodes ? far_kernel(spec, type) : near_kernel(spec, type, columns, kind.singles));
   return made;
 }
 

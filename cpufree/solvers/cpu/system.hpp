@@ -126,7 +126,7 @@ class CpuSystem final : public System<T> {
   std::optional<Gathering> gathering_;  // with a team, where vectors are those of all rows
   int blocks_ = 1;
   bool packets_ = false;
-  bool pairs_ = false;  // SystemSpec::pairs
+  bool pairs_ = false;          // SystemSpec::pairs
   bool single_values_ = false;  // as SystemSpec says
   FactorSpec factor_spec_;
   std::vector<Pe> pes_;         // of this process

@@ -10,12 +10,9 @@ namespace cpufree {
 
 namespace {
 
-constexpr std::pair<const char*, Method> kMethods[] = {{"cg", Method::cg},
-                                                       {"prcg", Method::prcg},
-                                                       {"pipecg", Method::pipecg},
-                                                       {"minres", Method::minres},
-                                                       {"bicgstab", Method::bicgstab},
-                                                       {"block_cg", Method::block_cg}};
+constexpr std::pair<const char*, Method> kMethods[] = {
+    {"cg", Method::cg},         {"prcg", Method::prcg},         {"pipecg", Method::pipecg},
+    {"minres", Method::minres}, {"bicgstab", Method::bicgstab}, {"block_cg", Method::block_cg}};
 constexpr std::pair<const char*, Preconditioner> kPreconditioners[] = {
     {"none", Preconditioner::none},
     {"jacobi", Preconditioner::jacobi},

@@ -29,10 +29,10 @@ from cpufree.cli.option_types import with_options
 from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.run_record import run_record
 from cpufree.dtypes import vector_type
+from cpufree.engines.progress_bar import ProgressBar, of_digits
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
-from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers.answer_check import AnswerCheck, check_answer, judged
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from cpufree.cli.option_types import as_argument, with_options
 from cpufree.cli.rank_commands import as_rank, can_write_together, write_together
 from cpufree.cli.run_record import run_record
 from cpufree.cli.stencil_input import FirstValues, parse, parse_boundary
+from cpufree.engines.progress_bar import ProgressBar, of_iterations
 from cpufree.env import Env
 from cpufree.errors import CpufreeError
 from cpufree.options import stencil as stencil_options
-from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.text import counted
 from cpufree.trace.asked import SUFFIXES
 

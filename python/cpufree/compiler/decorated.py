@@ -44,6 +44,7 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import team_for
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.engines.progress_bar import ProgressBar
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import OutOfMemoryError
@@ -52,7 +53,6 @@ from cpufree.laps import Laps
 from cpufree.log import log_choices
 from cpufree.machine import Machine
 from cpufree.options import DISTRIBUTED
-from cpufree.progress_bar import ProgressBar
 from cpufree.trace.asked import TraceGiven
 from cpufree.trace.explained import explained
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeAlias
 
+from cpufree.engines.progress_bar import ProgressBar
 from cpufree.errors import InvalidInputError
-from cpufree.progress_bar import ProgressBar
 
 Progress: TypeAlias = Callable[[int, float], "bool | None"]
 ProgressLike: TypeAlias = Progress | bool | None

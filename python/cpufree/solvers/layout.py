@@ -179,9 +179,8 @@ def _system(
         require_room(A.nnz)
     sharing = replace(sharing.with_whole_nodes(modes), why=[*sharing.why, *said])
     where = placement.pes, placement.blocks, placement.engine, placement.own_devices
-    # Values in single precision are those of the real matrix alone.
-    pairs = A.of_complex and not tuning.get("single_values")
-    pairs = pairs and _has_pairs(placement, tuning.get("pc") in SET_UP)
+    in_real_form = tuning.get("pc") in SET_UP or tuning.get("single_values", False)
+    pairs = _has_pairs(A, placement, in_real_form)
     if pairs:
         tuning["pairs"] = True
     given = *_rows_of(A, pairs), sharing.part, sharing.order
@@ -189,12 +188,9 @@ def _system(
     return system, sharing
 
 
-def _has_pairs(placement: Placement, factors: bool) -> bool:
-    """Return whether the entries of a complex matrix are stored once, not as four real ones.
-
-    `factors`: a preconditioner is made of them.
-    """
-    return not placement.gpus and not factors
+def _has_pairs(A: CsrMatrix, placement: Placement, in_real_form: bool) -> bool:
+    """Return whether entries are complex and stored once, not as four real ones."""
+    return A.of_complex and not placement.gpus and not in_real_form
 
 
 def _rows_of(A: CsrMatrix, pairs: bool) -> tuple[Any, Any, Any]:
@@ -261,9 +257,9 @@ def relaid(old: Layout, prepared: Prepared, laps: Laps) -> Layout | None:
 
     None: they do not fit into it as it is, and nothing has changed.
     """
-    factors = bool(old.plan.get("levels")) or old.plan.get("factors", "none") != "none"
-    A = prepared.matrix
-    pairs = A.of_complex and _has_pairs(old.placement, factors)
+    plan, A = old.plan, prepared.matrix
+    factors = bool(plan.get("levels")) or plan.get("factors", "none") != "none"
+    pairs = _has_pairs(A, old.placement, factors or bool(plan.get("single_values")))
     if not old.opened().update(*_rows_of(A, pairs)):
         return None
     return layout_of(old.opened(), old.placement, old.sharing, prepared.warnings, laps)

@@ -155,7 +155,7 @@ def estimate(
             "which it chooses"
         )
     pes = choices.count("pes", pes)
-    matrix = prepare(as_csr(A), True, dtype).matrix
+    matrix = prepare(as_csr(A), method, dtype).matrix
     given = partition if isinstance(partition, str) else as_part_vector(partition)
     sharing = Sharing.of(matrix, pes, given, reorder, gain_on("cuda_p2p", gpu=gpu))
     tuning, levels_of, _ = set_up_of(chosen.tuning, matrix)

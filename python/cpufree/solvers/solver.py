@@ -30,7 +30,7 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.expected import Workload
 from cpufree.engines.method_choice import method_with
 from cpufree.engines.watch import ProgressLike, Watch
-from cpufree.errors import CpufreeError, UnsupportedError
+from cpufree.errors import UnsupportedError
 from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
@@ -60,8 +60,7 @@ class Solver:
     ----------
     {A}
         In several processes also a RowSlab, the rows of this one alone, or what open_rows returns:
-        then all vectors are those of its rows, in the order of `rows`, and partition and reorder
-        are left out.
+        vectors are those of its rows, in the order of `rows`; partition and reorder are left out.
     {pes, blocks, engine, gpus, reorder, partition, check, dtype, precision, pc}
         Solves use it unless they name another one; one with factors cannot be named later.
     {pc_level, nullspace, near_nullspace, coordinates, unknowns, solves, partition_cache, method}
@@ -218,16 +217,14 @@ class Solver:
 
         Lists per PE: rows, nnz, ghosts (values received per exchange), boundary_rows, neighbours
         (pairs of PE and values sent). In all: engine, pes, nodes (whose PEs reach one another's
-        memory by loads and stores), blocks, threads (of a block), edge_cut (pairs of coupled rows
-        on different PEs), halo_values (values moved per exchange), halo ("packets", "stores" or
-        "none", how they travel), block_halo (the same among the blocks of a GPU: "packets" or
-        "flags"), imbalance (largest over mean nonzeros), matrix_bytes (of the matrix in the format
-        of the engine, all PEs), single_values (whether products read values of A in float32),
-        resident_vectors and resident_matrix (what stays on chip across iterations), ring_slots
-        (through which a matrix that does not stay is streamed), lanes_per_row (the most threads
-        that share a row), shared_bytes (of a block's on-chip memory that this takes); factors
-        ("fsai" or "none"), factor_entries and factor_bytes (of the preconditioner's factors, all
-        PEs), factors_replaced (rows of it that are Jacobi's); levels (of multigrid, see
+        memory), blocks, threads (of a block), edge_cut (pairs of coupled rows on different PEs),
+        halo_values (values moved per exchange), halo (how: "packets", "stores" or "none"),
+        block_halo (among the blocks of a GPU: "packets" or "flags"), imbalance (largest over mean
+        nonzeros), matrix_bytes (in the format of the engine), single_values (whether products read
+        values of A in float32), resident_vectors, resident_matrix (what stays on chip), ring_slots
+        (through which the matrix is streamed), lanes_per_row (threads that share a row, at most),
+        shared_bytes (of a block's on-chip memory); factors ("fsai" or "none"), factor_entries,
+        factor_bytes, factors_replaced (rows that are Jacobi's); levels (of multigrid, see
         Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}

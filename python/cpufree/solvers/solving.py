@@ -15,11 +15,11 @@ from cpufree import options as schema
 from cpufree.device_arrays import cuda_device
 from cpufree.engines import choices, in_processes
 from cpufree.engines.method_choice import Solve, choose_method
+from cpufree.engines.progress_bar import ProgressBar, of_digits
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError, UnsupportedError
 from cpufree.extension import CompileTime, says_what_compiles
 from cpufree.log import log_times, logger
-from cpufree.progress_bar import ProgressBar, of_digits
 from cpufree.solvers import columns, on_gpu
 from cpufree.solvers.column_groups import BLOCK_METHOD, Several, Way, choose_way, padded
 from cpufree.solvers.exclusive_lock import ExclusiveLock

@@ -20,13 +20,13 @@ from cpufree.engines.asked import Asked
 from cpufree.engines.in_processes import team_for
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
+from cpufree.engines.progress_bar import ProgressBar, of_iterations
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_for
 from cpufree.log import log_choices, log_times
 from cpufree.options import stencil as stencil_options
-from cpufree.progress_bar import ProgressBar, of_iterations
 from cpufree.stencil import processes
 from cpufree.stencil.grid_input import (
     Box,

@@ -1,5 +1,4 @@
 // Matrix formats give the product of the plain rows, bit for bit.
-#include "complex_forms.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/csr_rows.hpp"

@@ -1,6 +1,6 @@
 #include "cpufree/solvers/eigenvalue.hpp"
-#include "cpufree/solvers/history.hpp"
 #include "cpufree/solvers/monitor.hpp"
+#include "cpufree/solvers/monitors.hpp"
 
 #include "harness.hpp"
 

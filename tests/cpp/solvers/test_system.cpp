@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "complex_forms.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/plugins/gpu/engine_table.hpp"
 #include "cpufree/solvers/host/scaling.hpp"

@@ -15,7 +15,7 @@ from cli_runner import POISSON, Run, runner
 from fake_core import FakeCore
 
 from cpufree.cli import endings
-from cpufree.progress_bar import ProgressBar
+from cpufree.engines.progress_bar import ProgressBar
 from cpufree.solvers.result import Reason
 
 

@@ -17,7 +17,7 @@ import pytest
 from cpufree import stencil
 from cpufree.cli import app as cli
 from cpufree.cli.commands import check_can_write
-from cpufree.progress_bar import ProgressBar
+from cpufree.engines.progress_bar import ProgressBar
 from cpufree.stencil import jacobi
 
 pytestmark = pytest.mark.cpu_only

@@ -25,7 +25,7 @@ MOST_BYTES = {
 
 
 def _kernel_times() -> Any:
-    path = Path(ROOT) / "bench/kernel_times.py"
+    path = Path(ROOT) / "bench/builds/kernel_times.py"
     spec = importlib.util.spec_from_file_location("kernel_times", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

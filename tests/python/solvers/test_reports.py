@@ -16,7 +16,8 @@ import pytest
 from rich.console import Console
 
 import cpufree
-from cpufree import Solver, progress_bar, solve
+from cpufree import Solver, solve
+from cpufree.engines import progress_bar
 from cpufree.errors import UnsupportedError
 from cpufree.stencil import jacobi
 

@@ -138,8 +138,7 @@ double room_for_layout(const SystemSpec& spec, const LaidOutShare& share, std::s
   constexpr double kGathered = 1.0;
   const bool levels = spec.factors.multigrid(), several = spec.pes > 1;
   const double copies = kSlicesAndMoved + (share.sent ? 1.0 : 0.0) +
-                        (spec.single_values ? 1.0 : 0.0) +
-                        (levels && several ? kLevelsOfPe : 0.0) +
+                        (spec.single_values ? 1.0 : 0.0) + (levels && several ? kLevelsOfPe : 0.0) +
                         (spec.factors.any() ? kFactors : 0.0);
   double need = bytes_of_copies(share.pes * share.nonzeros, value_bytes, copies) +
                 128.0 * static_cast<double>(share.pes * share.rows);
