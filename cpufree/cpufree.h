@@ -41,7 +41,7 @@ enum {
   CPUFREE_OUT_OF_MEMORY = 6,  /* of the host or of a GPU */
   CPUFREE_ENGINE_ERROR = 7,   /* threads, GPUs, drivers */
   CPUFREE_WAIT_TIMEOUT = 8,   /* a PE waited longer for another one than wait_limit */
-  CPUFREE_BUSY = 9,           /* another thread is using this solver */
+  CPUFREE_BUSY = 9,           /* another call is using this solver */
   CPUFREE_INTERNAL_ERROR = 10 /* a bug */
 };
 

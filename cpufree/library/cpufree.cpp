@@ -1,9 +1,9 @@
 // The functions of cpufree.h. No exception leaves them.
 #include "cpufree/cpufree.h"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@
 using namespace cpufree;
 
 struct cpufree_solver {
-  std::mutex busy;  // held during each call
+  std::atomic_flag busy;  // set during each call; also by a callback of the same thread
   std::variant<std::unique_ptr<HeldSystem<double>>, std::unique_ptr<HeldSystem<float>>> held;
   std::int64_t updates = 0;
   double setup_seconds = 0.0;
@@ -36,7 +36,7 @@ thread_local LastError last_error;
 
 class Busy : public Error {
  public:
-  Busy() : Error("another thread is using this solver: one solver is for one thread at a time") {}
+  Busy() : Error("another call is using this solver: one solver is for one call at a time") {}
 };
 
 std::int32_t keep(std::int32_t status, const char* text, std::int64_t row = -1,
@@ -98,8 +98,11 @@ template <class F>
 std::int32_t guarded(cpufree_solver* solver, F&& f) noexcept {
   return guarded([&] {
     require(solver != nullptr, "the solver is a null pointer: create one first");
-    const std::unique_lock alone(solver->busy, std::try_to_lock);
-    if (!alone) throw Busy();
+    if (solver->busy.test_and_set(std::memory_order_acquire)) throw Busy();
+    const struct Release {
+      std::atomic_flag& busy;
+      ~Release() { busy.clear(std::memory_order_release); }
+    } release{solver->busy};
     f(*solver);
   });
 }

@@ -188,14 +188,14 @@ contains
     integer(c_int64_t), intent(in), target, contiguous :: row_ptr(:)
     integer(c_int32_t), intent(in), target, contiguous :: col(:)
     type(c_ptr), intent(in) :: val
-    integer, intent(in) :: entries
+    integer(c_int64_t), intent(in) :: entries
     integer(c_int32_t), intent(in) :: type
     type(cpufree_matrix) :: matrix
     matrix%size = c_sizeof(matrix)
     matrix%rows = int(size(row_ptr) - 1, c_int32_t)
     matrix%type = type
-    matrix%nonzeros = min(size(col), entries)
-    if (size(col) /= entries) matrix%nonzeros = -1  ! which is refused
+    matrix%nonzeros = entries
+    if (size(col, kind=c_int64_t) /= entries) matrix%nonzeros = -1  ! which is refused
     matrix%row_ptr = c_loc(row_ptr)
     matrix%col = c_loc(col)
     matrix%val = val
@@ -222,7 +222,7 @@ contains
     real(c_double), intent(in), target, contiguous :: val(:)
     integer(c_int32_t), intent(out) :: status
     type(cpufree_setup), intent(in), optional :: setup
-    call create_any(self, matrix_of(row_ptr, col, c_loc(val), size(val), CPUFREE_FLOAT64), status, setup)
+    call create_any(self, matrix_of(row_ptr, col, c_loc(val), size(val, kind=c_int64_t), CPUFREE_FLOAT64), status, setup)
   end subroutine
 
   subroutine create_single(self, row_ptr, col, val, status, setup)
@@ -232,7 +232,7 @@ contains
     real(c_float), intent(in), target, contiguous :: val(:)
     integer(c_int32_t), intent(out) :: status
     type(cpufree_setup), intent(in), optional :: setup
-    call create_any(self, matrix_of(row_ptr, col, c_loc(val), size(val), CPUFREE_FLOAT32), status, setup)
+    call create_any(self, matrix_of(row_ptr, col, c_loc(val), size(val, kind=c_int64_t), CPUFREE_FLOAT32), status, setup)
   end subroutine
 
   subroutine update_any(self, matrix, status, aggregates)
@@ -253,7 +253,7 @@ contains
     real(c_double), intent(in), target, contiguous :: val(:)
     integer(c_int32_t), intent(out) :: status
     integer(c_int32_t), intent(in), optional :: aggregates
-    call update_any(self, matrix_of(row_ptr, col, c_loc(val), size(val), CPUFREE_FLOAT64), status, &
+    call update_any(self, matrix_of(row_ptr, col, c_loc(val), size(val, kind=c_int64_t), CPUFREE_FLOAT64), status, &
       aggregates)
   end subroutine
 
@@ -264,7 +264,7 @@ contains
     real(c_float), intent(in), target, contiguous :: val(:)
     integer(c_int32_t), intent(out) :: status
     integer(c_int32_t), intent(in), optional :: aggregates
-    call update_any(self, matrix_of(row_ptr, col, c_loc(val), size(val), CPUFREE_FLOAT32), status, &
+    call update_any(self, matrix_of(row_ptr, col, c_loc(val), size(val, kind=c_int64_t), CPUFREE_FLOAT32), status, &
       aggregates)
   end subroutine
 

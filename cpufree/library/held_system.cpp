@@ -102,12 +102,18 @@ void HeldSystem<T>::update(const CsrView<T>& matrix, bool anew) {
   system();
   check_pattern(matrix);
   check_matrix(matrix, check_);
-  at_scale(matrix, [&](const CsrView<T>& scaled) {
-    const bool keep = !anew || system_->plan().levels.empty();
-    if (keep && system_->update(scaled)) return;
-    system_.reset();  // there may not be memory for both
-    system_ = make_system<T>(scaled, part_, order_, spec_);
-  });
+  const int before = exponent_;
+  try {
+    at_scale(matrix, [&](const CsrView<T>& scaled) {
+      const bool keep = !anew || system_->plan().levels.empty();
+      if (keep && system_->update(scaled)) return;
+      system_.reset();  // there may not be memory for both
+      system_ = make_system<T>(scaled, part_, order_, spec_);
+    });
+  } catch (...) {
+    exponent_ = before;  // what is left, if anything, are the old values
+    throw;
+  }
 }
 
 template <class T>

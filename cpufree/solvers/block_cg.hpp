@@ -85,7 +85,8 @@ class BlockConjugateGradient : public Recurrence<Ctx, M> {
   CPUFREE_KERNEL_FN bool has_step(int k) const { return took_step(k) && is_finite(of_.rho[k]); }
   CPUFREE_KERNEL_FN static void recompute(int, Start) {}
   CPUFREE_KERNEL_FN Verdict check(int k, Monitor& monitor, Start start) const {
-    if (start != Start::no && c_.reports() && ((of_.dependent >> k) & 1U) != 0U)
+    const bool first = start != Start::no && monitor.iterations() == 0;  // of right-hand sides
+    if (first && c_.reports() && ((of_.dependent >> k) & 1U) != 0U)
       c_.args.outcome[k].dependent = 1;
     if (took_step(k)) return Verdict::go_on;
     if (of_.broken == Reason::diverged_indefinite_mat && of_.old && of_.curvature.doubtful)

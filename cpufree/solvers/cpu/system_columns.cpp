@@ -150,6 +150,7 @@ std::vector<SolveResult> CpuSystem<T>::solve_columns(const ColumnViews<T>& vecto
   require_usable(usable_);
   check_columns(spec, vectors, rows_);
   require_factors(spec, factor_spec_);
+  refuse_block_of_singles(spec, single_values_);
   if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
   for (const auto& view : vectors.b)
     if (!view.on_host())

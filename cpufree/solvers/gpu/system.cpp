@@ -145,6 +145,11 @@ GpuSystem<T>::GpuSystem(SlabPlan<T> slab, const SystemSpec& spec)
     : place_(place_on_gpus(spec, slab.all_rows, sizeof(T))), rows_(slab.plan.local.at(0).rows()) {
   refuse_multigrid_of_slabs(spec.factors);
   check_single_values<T>(spec, place_.several_nodes());
+  if (spec.single_values) {
+    const LocalSystem<T>& rows = slab.plan.local.at(0);
+    for (std::int64_t k = 0; k < rows.row_ptr.back(); ++k)
+      single_of(static_cast<double>(rows.values()[k]));  // throws where it is out of range
+  }
   set_up_by_host(std::move(slab.plan), {}, slab.first);
 }
 
@@ -401,6 +406,7 @@ std::vector<SolveResult> GpuSystem<T>::solve_columns(const ColumnViews<T>& vecto
   const auto alone = take_turn();
   check_columns(spec, vectors, rows_);
   require_factors(spec, place_.spec.factors);
+  refuse_block_of_singles(spec, place_.spec.single_values);
   if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   return solve_->solve_columns(vectors, spec, progress);

@@ -125,6 +125,13 @@ void check_single_values(const SystemSpec& spec, bool nodes) {
     throw Unsupported("mixed precision is for PEs of one node: leave out precision='mixed'");
 }
 
+void refuse_block_of_singles(const SolveSpec& spec, bool single_values) {
+  if (single_values && spec.method == Method::block_cg)
+    throw Unsupported(
+        "right-hand sides are no block in mixed precision, where each replaced residual would have "
+        "all of them start anew: leave out precision='mixed', or solve columns together");
+}
+
 float single_of(double value) {
   const auto single = static_cast<float>(value);
   if (value == 0.0 || std::isnormal(single) || std::isnan(value)) return single;

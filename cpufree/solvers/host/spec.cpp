@@ -78,8 +78,11 @@ void check(const SystemSpec& spec) {
   check(PesSpec{spec.engine, spec.pes, spec.blocks, spec.gpus, spec.team});
   check_reach(spec);
   check(spec.factors);
-  require(!spec.pairs || (!spec.factors.any() && !on_gpus(spec.engine)),
-          "entries of complex matrices are stored once on CPUs, where no factors are made of them");
+  require(
+      !spec.pairs || (spec.factors.kind == Preconditioner::none && !spec.single_values &&
+                      !on_gpus(spec.engine)),
+      "entries of complex matrices are stored once on CPUs, where neither factors and levels are "
+      "made of them, nor single values");
   require(spec.threads >= 0 && spec.threads <= 512 && spec.threads % 32 == 0,
           "threads must be a multiple of 32 up to 512, or 0 (automatic), not " +
               std::to_string(spec.threads));

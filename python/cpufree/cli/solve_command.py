@@ -297,7 +297,7 @@ def given_factor(path: str, pc: str) -> Factor:
 
     if pc not in ("auto", "fsai"):
         raise InvalidInputError(f"--factor gives a preconditioner, and --pc {pc} another one")
-    return given(canonical_csr(path).to_scipy())
+    return given(canonical_csr(path).given())
 
 
 @dataclass(frozen=True)

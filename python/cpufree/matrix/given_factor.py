@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpufree.errors import MatrixError
+from cpufree.matrix.real_form import real_rows
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -31,33 +32,49 @@ class Factor:
             found.update(np.ascontiguousarray(array).tobytes())
         return found.digest()
 
+    def _in_real_form(self, A: CsrMatrix) -> sp.csr_matrix:
+        """Return G in the form that A has: complex numbers are pairs of real ones."""
+        if not A.of_complex:
+            if self.matrix.dtype.kind == "c":
+                raise MatrixError("the factor is complex, and A is real: give a real factor")
+            return self.matrix
+        import scipy.sparse as sp  # as in `given`
+
+        G = self.matrix
+        indptr, indices, data = real_rows(G.indptr.astype(np.int64), G.indices, G.data)
+        made = sp.csr_matrix((data, indices, indptr), shape=A.shape)
+        made.eliminate_zeros()
+        return made
+
     def for_core(self, A: CsrMatrix) -> tuple[Any, ...]:
         """Return rows, columns and values of G S⁻¹, S the inverse roots of the diagonal of A.
 
         They are of about 1, for the core holds them in single precision; a factor of all of them
         means nothing to conjugate gradients. MatrixError where A has another size.
         """
-        if self.rows != A.shape[0]:
+        if self.rows != A.given_shape[0]:
             raise MatrixError(
-                f"the factor has {self.rows} rows, and A has {A.shape[0]}: give that of this matrix"
+                f"the factor has {self.rows} rows, and A has {A.given_shape[0]}: give that of this "
+                "matrix"
             )
+        matrix = self._in_real_form(A)
         diagonal = np.abs(A.to_scipy().diagonal().astype(np.float64))
         roots = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         with np.errstate(over="ignore", under="ignore"):
             # By the exponents first: products of numbers far from 1 may leave the range.
-            mantissa, exponent = np.frexp(self.matrix.data)
-            scale, power = np.frexp(roots[self.matrix.indices])
+            mantissa, exponent = np.frexp(matrix.data)
+            scale, power = np.frexp(roots[matrix.indices])
             most = int((exponent + power).max()) if exponent.size else 0
             values = np.ldexp(mantissa * scale, exponent + power - most)
             lost = np.flatnonzero(values.astype(np.float32) == 0)
-        if lost.size and _structurally_singular(self.matrix, values.astype(np.float32) != 0):
+        if lost.size and _structurally_singular(matrix, values.astype(np.float32) != 0):
             raise MatrixError(
                 "the factor is singular in single precision, in which preconditioners are held: "
                 "entries of it differ by more than 38 orders of magnitude"
             )
         return (
-            self.matrix.indptr.astype(np.int64),
-            self.matrix.indices.astype(np.int32),
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32),
             values,
             self.rows,
         )
@@ -68,13 +85,14 @@ def given(G: Any) -> Factor:
 
     M is positive definite whatever G is, unless that is singular. It is applied in the kernel, in
     single precision, by the code of ``pc="fsai"``. Of several PEs, each has what G couples of its
-    own rows; a warning tells how much of G is left out. `Solver.update` keeps G.
+    own rows; a warning tells how much of G is left out. `Solver.update` keeps
+    G, its columns scaled by how the roots of the diagonal of A have changed.
 
     Parameters
     ----------
     G : sparse or dense matrix, shape (n, n)
-        Real; rows and columns are numbered as those of A. Any pattern, such as the lower triangle
-        of A; M approximates the inverse of A.
+        Real, or complex as A is; rows and columns are numbered as those of A. Any pattern, such as
+        the lower triangle of A; M approximates the inverse of A.
 
     Returns
     -------
@@ -102,9 +120,9 @@ def given(G: Any) -> Factor:
         made = sp.csr_matrix(G, copy=True)
     except (TypeError, ValueError):
         raise MatrixError("G is no matrix of real numbers") from None
-    if made.dtype.kind not in "fiub":
-        raise MatrixError(f"G has dtype {made.dtype}; it must hold real numbers, such as float64")
-    made = made.astype(np.float64)
+    if made.dtype.kind not in "fiubc":
+        raise MatrixError(f"G has dtype {made.dtype}; it must hold numbers, such as float64")
+    made = made.astype(np.complex128 if made.dtype.kind == "c" else np.float64)
     if made.shape[0] != made.shape[1]:
         raise MatrixError(f"G has shape {made.shape}: it must be square, as A is")
     made.sum_duplicates()

@@ -206,4 +206,6 @@ def _refuse_diagonal(A: CsrMatrix) -> None:
         what = f"the diagonal entry of row {row} is {diagonal[row]:.17g}"
     if (diagonal < 0).all():
         advice += ". As all are negative, -A may be positive definite: solve (-A) x = -b."
+    else:
+        advice += ". For a symmetric matrix that is indefinite there is method 'minres'."
     raise DiagonalError(f"{what}{more}; {advice}", row, row)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from cpufree import machine, options
-from cpufree.arguments import Method, Order, Preconditioner
+from cpufree.arguments import Method, Order, Precision, Preconditioner
 from cpufree.calls import public
 from cpufree.engines import choices
 from cpufree.engines.method_choice import Solve, choose_method
 from cpufree.engines.partition_gain import gain_on
 from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core
+from cpufree.matrix.given_factor import Factor
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import MatrixLike
 from cpufree.multigrid.given_levels import Levels
@@ -21,6 +22,7 @@ from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers.factors import PreconditionerChoice, set_up_of
 from cpufree.solvers.layout import Sharing
+from cpufree.solvers.precision import single_values, solve_type
 from cpufree.solvers.preparation import prepare
 from cpufree.text import counted
 
@@ -93,7 +95,7 @@ def estimate(
     A: MatrixLike,
     *,
     pes: int = 1,
-    pc: Preconditioner | Levels = "jacobi",
+    pc: Preconditioner | Levels | Factor = "jacobi",
     pc_level: int = 1,
     near_nullspace: ModesLike = None,
     coordinates: ModesLike = None,
@@ -101,6 +103,7 @@ def estimate(
     method: Method = "auto",
     maxiter: int | None = None,
     dtype: npt.DTypeLike | None = None,
+    precision: Precision | None = None,
     partition: PartitionLike = "auto",
     reorder: Order = "auto",
     gpu: str = "",
@@ -119,7 +122,7 @@ def estimate(
         GPUs.
     pc : {"jacobi", "chebyshev", "fsai", "amg", "none"}, default "jacobi"
         Preconditioner, or what else `Solver` takes, but "auto".
-    pc_level, near_nullspace, coordinates, unknowns, dtype, partition, reorder
+    pc_level, near_nullspace, coordinates, unknowns, dtype, precision, partition, reorder
         As `Solver` takes them.
     method, maxiter
         Of the solve, as `Solver.solve` takes them.
@@ -155,17 +158,27 @@ def estimate(
             "which it chooses"
         )
     pes = choices.count("pes", pes)
-    matrix = prepare(as_csr(A), method, dtype).matrix
+    asked = single_values(precision, dtype)
+    whole = as_csr(A)
+    if dtype is not None and choices.floating_or_complex(dtype).kind == "c":
+        whole = whole.as_complex()
+    matrix = prepare(whole, method, solve_type(asked, dtype)).matrix
     given = partition if isinstance(partition, str) else as_part_vector(partition)
     sharing = Sharing.of(matrix, pes, given, reorder, gain_on("cuda_p2p", gpu=gpu))
     tuning, levels_of, _ = set_up_of(chosen.tuning, matrix)
     sharing = sharing.with_whole_nodes(levels_of)
-    tuning |= {"machine": machine.planner_numbers(machine.of_gpu(gpu)), "first_pc": chosen.name}
+    tuning |= {
+        **asked,
+        "machine": machine.planner_numbers(machine.of_gpu(gpu)),
+        "first_pc": chosen.name,
+    }
     tuning["first_method"], _ = choose_method(method, Solve("cuda_p2p", chosen.name))
-    most = 10 * matrix.shape[0] if maxiter is None else choices.valid(options.MAXITER, maxiter)
+    most = (
+        10 * matrix.given_shape[0] if maxiter is None else choices.valid(options.MAXITER, maxiter)
+    )
     found = load_core().estimate_memory(
         matrix.indptr, matrix.indices, matrix.data, sharing.part, sharing.order, pes, int(most),
         float(free), tuning,
     )  # fmt: skip
     each = tuple(GpuMemory(**{name: float(value) for name, value in one.items()}) for one in found)
-    return MemoryEstimate(each, chosen.name, matrix.dtype.name)
+    return MemoryEstimate(each, chosen.name, matrix.given_dtype.name)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpufree.dtypes import parts_type
 from cpufree.engines import choices
 from cpufree.errors import InvalidInputError
 from cpufree.solvers.result import Reason
@@ -32,7 +33,7 @@ def single_values(precision: str | None, dtype: npt.DTypeLike | None = None) -> 
     if precision is None:
         return {}
     choices.one_of("precision", precision, ("mixed",))
-    if dtype is not None and np.dtype(dtype) != np.float64:
+    if dtype is not None and parts_type(choices.floating_or_complex(dtype)) != np.float64:
         raise InvalidInputError(
             f"precision='mixed' is a solve in float64, and dtype is {np.dtype(dtype)}: leave one "
             "of them out"

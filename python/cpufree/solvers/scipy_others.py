@@ -18,6 +18,7 @@ from cpufree.arguments import Count, Engine, Gpus, Order, Preconditioner, Vector
 from cpufree.calls import public
 from cpufree.device_arrays import cuda_device
 from cpufree.docstrings import with_parameters
+from cpufree.dtypes import is_complex
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike
 from cpufree.errors import InvalidInputError
@@ -215,7 +216,7 @@ def _shifted(A: Any, shift: float) -> Any:
     """Return A - shift I."""
     if isinstance(A, LinearOperator):
         return A - shift * aslinearoperator(sp.eye_array(A.shape[0]))
-    matrix = as_csr(A).to_scipy()
+    matrix = as_csr(A).given()
     return sp.csr_array(matrix - shift * sp.eye_array(matrix.shape[0], dtype=matrix.dtype))
 
 
@@ -254,13 +255,12 @@ class _Call:
         limits = dict(self.limits)
         if self.method == "minres" and limits["maxiter"] is None:
             A = as_csr(A)
-            limits["maxiter"] = 5 * A.shape[0]
+            limits["maxiter"] = 5 * A.given_shape[0]
         options = {**limits, **self.extras, "check": self.check, "method": self.method}
         return device_cg(A, self.b, self.progress, self.show, x0=x0, pc=pc or "jacobi", **options)
 
     def _host_reason(self, A: Any) -> str:
-        kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (A, self.b)]
-        if "c" in kinds:
+        if is_complex(A) or is_complex(self.b):
             return "A or b is complex"
         return host_reason(A, self.M, self.callback)
 
@@ -332,11 +332,10 @@ class _Call:
             if self.check:
                 check_input(matrix, self.method)
             M = self._jacobi(matrix) if M is None else M
-            A = matrix.to_scipy()
+            A = matrix.given()
         if M is not None and tuple(M.shape) != tuple(A.shape):
             raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
-        kinds = [getattr(getattr(v, "dtype", None), "kind", "") for v in (A, self.b)]
-        if "c" in kinds:
+        if is_complex(A) or is_complex(self.b):
             guess = None if x0 is None else np.reshape(np.asarray(x0), -1)
             return A, np.reshape(np.asarray(self.b), -1), guess, M
         b, guess = host_vectors(A, self.b, x0)
@@ -350,9 +349,10 @@ class _Call:
             raise InvalidInputError(
                 f"pc={self.pc!r} cannot be had with a callback: use 'jacobi' or 'none'"
             )
-        sizes = np.abs(A.to_scipy().diagonal())
+        sizes = np.abs(A.given().diagonal())
         inverse = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-        return LinearOperator(A.shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.dtype)
+        shape = A.given_shape
+        return LinearOperator(shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.given_dtype)
 
 
 def _reason(norm: float, before: float, at_limit: bool, info: int) -> Reason | None:

@@ -224,8 +224,8 @@ class Solver:
         values of A in float32), resident_vectors, resident_matrix (what stays on chip), ring_slots
         (through which the matrix is streamed), lanes_per_row (threads that share a row, at most),
         shared_bytes (of a block's on-chip memory); factors ("fsai" or "none"), factor_entries,
-        factor_bytes, factors_replaced (rows that are Jacobi's); levels (of multigrid, see
-        Result.levels) and coarsest_why (what has kept it from coarser levels, "" for nothing).
+        factor_bytes, factors_replaced (rows of Jacobi), factors_left_out (between PEs); levels (see
+        Result.levels), coarsest_why (what kept it from coarser levels, "" for nothing).
         """
         return {**self._matrix.layout.plan}
 

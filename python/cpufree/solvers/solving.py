@@ -235,11 +235,14 @@ def solve_several(
 
 def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
     """Return how several columns are solved."""
+    refused = layout.opened().refuses_columns()
+    if call.way == "block" and layout.plan.get("single_values"):
+        refused = "in mixed precision each replaced residual would have all of them start anew"
     several = Several(
         columns=call.columns,
         method=call.asked_method,
         pc=call.options["pc"],
-        refused=layout.opened().refuses_columns(),
+        refused=refused,
         on_chip=bool(layout.plan["resident_matrix"]),
         matrix_bytes=float(layout.plan["matrix_bytes"]),
         vector_bytes=float(matrix.shape[0] * np.dtype(matrix.dtype).itemsize),

@@ -235,3 +235,10 @@ def test_other_matrices(tmp_path: Path) -> None:
     assert 100 < number(said, "minres: ") < 1000
     assert number(said, "bicgstab: ") < 300
     assert drawn(said)
+
+
+def test_given_preconditioners() -> None:
+    said = example("17_given_preconditioners.py")
+    jacobi, given = number(said, "Jacobi "), number(said, "given G ")
+    assert given < 0.7 * jacobi and number(said, "levels ") < given
+    assert "Memory of 2 GPUs" in said

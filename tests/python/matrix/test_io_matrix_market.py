@@ -153,12 +153,12 @@ def test_large_compressed_file_is_read_block_by_block(
 
 def test_complex_entries_are_read(load: Load) -> None:
     lines = "2 2 3\n1 1 2.5 0\n2 1 +1.D0 -3e0\n2 2 4 0\n"
-    half = load(f"%%MatrixMarket matrix coordinate complex hermitian\n{lines}").toarray()
+    half = load(f"%%MatrixMarket matrix coordinate complex hermitian\n{lines}")
     assert half.tolist() == [[2.5, 1 + 3j], [1 - 3j, 4]]
-    same = load(f"%%MatrixMarket matrix coordinate complex symmetric\n{lines}").toarray()
+    same = load(f"%%MatrixMarket matrix coordinate complex symmetric\n{lines}")
     assert same.tolist() == [[2.5, 1 - 3j], [1 - 3j, 4]]
     numbers = "2 2\n2.5 0 1 -3\n4\n0\n"
-    full = load(f"%%MatrixMarket matrix array complex hermitian\n{numbers}").toarray()
+    full = load(f"%%MatrixMarket matrix array complex hermitian\n{numbers}")
     assert full.tolist() == half.tolist()
 
 

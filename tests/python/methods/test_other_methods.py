@@ -257,3 +257,27 @@ def test_what_needs_the_host_runs_there_and_is_verified(function) -> None:  # ty
     assert residual(A, b, x) <= 1e-8
     with pytest.raises(InvalidInputError, match="pes cannot be had"):
         function(A, b, pes=2, callback=lambda xk: None)
+
+
+def test_complex_systems_are_solved_by_both() -> None:
+    phases = sp.diags_array(np.exp(1j * np.arange(400.0)))
+    H = sp.csr_array(phases @ indefinite() @ phases.conj())
+    b = phases @ rhs(H)
+    result = cpufree.solve(H, b, method="minres", rtol=1e-8, maxiter=4000)
+    assert result.converged and residual(H, b, result.x) < 2e-8
+    U = sp.csr_array(unsymmetric() + 1j * unsymmetric(seed=5))
+    b = rhs(U) * (1 - 2j)
+    result = cpufree.solve(U, b, method="bicgstab", rtol=1e-8)
+    assert result.converged and residual(U, b, result.x) < 2e-8
+    with pytest.raises(NotSymmetricError):
+        cpufree.solve(U, b, method="minres")
+
+
+def test_minres_shifts_a_complex_matrix() -> None:
+    phases = sp.diags_array(np.exp(1j * np.arange(400.0)))
+    H = sp.csr_array(phases @ cpufree.generate.poisson2d(20, 20) @ phases.conj())
+    b = phases @ rhs(H)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x, info = cpufree.minres(H, b, shift=0.9, rtol=1e-8, maxiter=4000)
+    assert info == 0 and residual(H - 0.9 * sp.eye_array(400), b, x) < 1e-6

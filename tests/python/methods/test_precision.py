@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import cpufree
 from cpufree import Solver
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.solvers.result import Reason
 
 GRID = cpufree.generate.poisson2d(23, 21)
@@ -44,6 +44,8 @@ HOW: list[dict[str, Any]] = [
     {"method": "prcg", "pc": "chebyshev"},
     {"method": "prcg", "pc": "fsai"},
     {"method": "cg", "pc": "amg"},
+    {"method": "minres", "pc": "jacobi"},
+    {"method": "bicgstab", "pc": "jacobi"},
 ]
 
 
@@ -148,3 +150,30 @@ def test_nothing_is_called_converged_above_the_tolerance(
             assert any("leave out precision='mixed'" in note for note in result.warnings)
     if condition <= 1e5:
         assert result.converged
+
+
+def test_a_complex_matrix_is_solved_in_mixed_precision() -> None:
+    phases = sp.diags(np.exp(1j * np.arange(float(A.shape[0]))))
+    H, b = sp.csr_array(phases @ A @ phases.conj()), phases @ B
+    for dtype in (None, complex):
+        with Solver(H, dtype=dtype, precision="mixed", pc="jacobi") as solver:
+            for scale in (1.0, 3.0):
+                solver.update(scale * H)
+                result = solver.solve(b, rtol=1e-10)
+                assert result.converged
+                assert np.linalg.norm(b - scale * (H @ result.x)) <= 2e-10 * np.linalg.norm(b)
+
+
+def test_right_hand_sides_are_no_block_in_mixed_precision() -> None:
+    columns = np.stack([B, B[::-1]], axis=1)
+    with (
+        Solver(A, precision="mixed", pc="jacobi") as solver,
+        pytest.raises(UnsupportedError, match="in mixed precision each replaced residual"),
+    ):
+        solver.solve(columns, columns="block")
+
+
+def test_memory_is_estimated_for_both_copies_of_the_values() -> None:
+    whole, mixed = Solver.estimate(A), Solver.estimate(A, precision="mixed")
+    assert mixed.gpus[0].matrix > 1.2 * whole.gpus[0].matrix
+    assert Solver.estimate(A, dtype=complex).needed > 1.8 * whole.needed

@@ -114,7 +114,6 @@ def without(row: int) -> sp.csr_matrix:
         (sp.diags(np.r_[np.ones(N - 1), np.nan]), "row 599 of G has a NaN"),
         (sp.diags(np.r_[np.ones(N - 1), 0.0]), "G is singular: row 599 has no entries"),
         (without(7), "triangular, and entry 7 of its diagonal is 0"),
-        (factor(A).astype(complex), "must hold real numbers"),
         ("G.mtx", "G is no matrix"),
     ],
 )
@@ -150,3 +149,20 @@ def test_the_command_takes_a_file(run: Run, tmp_path: Path) -> None:
     assert told.code == 0
     assert "preconditioner fsai" in told.out
     assert "--pc jacobi another one" in run(*call, "--pc", "jacobi").err
+
+
+def test_a_complex_factor_is_for_a_complex_matrix() -> None:
+    with pytest.raises(MatrixError, match="the factor is complex, and A is real"):
+        cpufree.solve(A, np.ones(N), pc=cpufree.factors.given(factor(A).astype(complex)))
+    phases = sp.diags(np.exp(1j * np.arange(N)))
+    H = sp.csr_array(phases @ A @ phases.conj())  # Hermitian, with the eigenvalues of A
+    G = sp.csr_array(
+        sp.csr_matrix(factor(A)) @ phases.conj()
+    )  # G* G = phases (factor* factor) phases*
+    b = phases @ np.ones(N)
+    alike = cpufree.solve(A, np.ones(N), rtol=1e-8, pc=cpufree.factors.given(factor(A)))
+    result = cpufree.solve(H, b, rtol=1e-8, pc=cpufree.factors.given(G))
+    assert result.converged and abs(result.iterations - alike.iterations) <= 1
+    assert np.linalg.norm(b - H @ result.x) <= 2e-8 * np.linalg.norm(b)
+    real = cpufree.solve(H, b, rtol=1e-8, pc=cpufree.factors.given(sp.identity(N)))
+    assert real.converged

@@ -222,6 +222,7 @@ class FakeSystem:
             "disturbances": 0,
             "laps": {"upload": 0.0, "kernel": 0.0, "download": 0.0},
             "lambda_max": 0.0,
+            "dependent": 0,
             "seconds": 12e-6,
             "reductions": 4,
             "exchanges": 4,

@@ -228,7 +228,7 @@ void require_memory(const GpuPlace& place, const std::vector<GpuMemory>& pes,
     const int more = static_cast<int>(std::ceil(need / std::max(free[k], 1.0) * place.own.all));
     if (free[k] > 0.02 * need) fits.push_back(std::to_string(more) + " such GPUs or more");
     const double single = need - 0.4 * all.matrix - 0.5 * all.vectors;
-    if (value_bytes > 4 && single <= free[k])
+    if (value_bytes > 4 && !place.spec.single_values && single <= free[k])
       fits.push_back("dtype=float32, about " + gigabytes(single));
     if (all.levels > 0.0 && need - all.levels <= free[k])
       fits.push_back("pc='jacobi', " + gigabytes(need - all.levels));
