@@ -62,8 +62,10 @@ void for_chunks(std::span<const std::int64_t> row_ptr, F&& f) {
   in_parallel(static_cast<int>(chunks.size()), [&](int k) { f(chunks[at(k)]); });
 }
 
-// Contiguous partition of all rows: part[i] is the PE that owns row i. Each cut is at the row
-// boundary nearest to where PEs would have equal nonzeros, or rows, where there are none.
+// Where the rows of each PE begin in a contiguous partition, and the last one's end. Each cut is at
+// the row boundary nearest to where PEs would have equal nonzeros, or rows, where there are none.
+std::vector<std::int64_t> contiguous_cuts(std::span<const std::int64_t> row_ptr, int pes);
+// The same: part[i] is the PE that owns row i.
 std::vector<std::int32_t> contiguous_partition(std::span<const std::int64_t> row_ptr, int pes);
 
 }  // namespace cpufree

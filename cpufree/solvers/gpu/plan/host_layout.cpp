@@ -25,13 +25,9 @@ using BlockPlans = std::vector<std::vector<BlockPlan>>;
 // Where each PE's rows begin, and the last one's end; none where they are not consecutive.
 std::vector<std::int64_t> cuts_of(std::span<const std::int64_t> row_ptr,
                                   std::span<const std::int32_t> part, int pes) {
+  if (part.empty()) return contiguous_cuts(row_ptr, pes);
   std::vector<std::int64_t> cuts{0};
   const auto rows = static_cast<std::int64_t>(row_ptr.size()) - 1;
-  if (part.empty()) {
-    for (const RowRange& range : split_rows(row_ptr, {0, static_cast<std::int32_t>(rows)}, pes))
-      cuts.push_back(range.end);
-    return cuts;
-  }
   const bool valid = static_cast<std::int64_t>(part.size()) == rows && part.front() >= 0 &&
                      part.back() < pes && std::ranges::is_sorted(part);
   if (!valid) return {};
