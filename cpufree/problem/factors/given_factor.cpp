@@ -27,6 +27,10 @@ void require_entries(const char* what, const std::vector<std::int32_t>& counts,
 Factors given_factor(const OwnRows& own, const CsrView<double>& g) {
   Factors made;
   const std::size_t rows = at(own.rows());
+  for (const std::int32_t name : own.name)
+    require(name < g.n, "the factor has " + std::to_string(g.n) + " rows, fewer than the matrix");
+  for (const std::int32_t column : g.col)
+    require(column >= 0 && column < g.n, "the factor has no column " + std::to_string(column));
   std::vector<std::int32_t> number(at(g.n), -1);  // of the PE
   for (std::size_t row = 0; row < rows; ++row) number[at(own.name[row])] = own.local[row];
   std::vector<std::int32_t> in_row(rows, 0), in_column(rows, 0);  // in the order of own rows

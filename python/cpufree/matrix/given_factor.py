@@ -76,7 +76,7 @@ class Factor:
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32),
             values,
-            self.rows,
+            A.shape[0],
         )
 
 

@@ -21,7 +21,7 @@ from cpufree.docstrings import with_parameters
 from cpufree.dtypes import is_complex
 from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike
-from cpufree.errors import InvalidInputError
+from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix, MatrixLike
 from cpufree.matrix.validate import check_input
@@ -260,9 +260,16 @@ class _Call:
         return device_cg(A, self.b, self.progress, self.show, x0=x0, pc=pc or "jacobi", **options)
 
     def _host_reason(self, A: Any) -> str:
-        if is_complex(A) or is_complex(self.b):
+        of_complex = is_complex(A) or is_complex(self.b)
+        if of_complex and self.method == "bicgstab":
             return "A or b is complex"
-        return host_reason(A, self.M, self.callback)
+        reason = host_reason(A, self.M, self.callback)
+        if reason and of_complex:
+            raise UnsupportedError(
+                f"{reason}, and SciPy's minres, which it needs, is for real numbers: cpufree.solve "
+                "with method='minres' takes complex ones"
+            )
+        return reason
 
     def _on_host(self, A: Any, x0: Any, why: str) -> tuple[Any, int]:
         """Run SciPy's own loop until b - A x is within the tolerance, or cannot be brought there.

@@ -237,8 +237,8 @@ def test_other_matrices(tmp_path: Path) -> None:
     assert drawn(said)
 
 
-def test_given_preconditioners() -> None:
-    said = example("17_given_preconditioners.py")
+def test_given_preconditioners(tmp_path: Path) -> None:
+    said = example("17_given_preconditioners.py", tmp_path)
     jacobi, given = number(said, "Jacobi "), number(said, "given G ")
     assert given < 0.7 * jacobi and number(said, "levels ") < given
     assert "Memory of 2 GPUs" in said
