@@ -172,7 +172,7 @@ def raw_wheel(target: Target, source: Path) -> Path:
     command = [str(environment / "bin/python"), "-m", "pip", "wheel", "-v", "--no-deps"]
     command += ["--no-build-isolation", "--wheel-dir", str(raw)]
     for option in (f"build-dir={source / 'build' / folder}", *options):
-        command += ["-C", option]
+        command += ["--config-settings", option]
     print(f"wheels: compiling {target.name()}", flush=True)
     _run(
         [*command, str(source)],

@@ -26,7 +26,8 @@ def found(version: str) -> Path | None:
         asked = subprocess.run([uv, "python", "find", version], capture_output=True, text=True)
         candidates += asked.stdout.split()
     for candidate in candidates:
-        program = "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)"
+        # Of a virtual environment the interpreter that it is made of: no packages of others.
+        program = "import sys; print('%d.%d' % sys.version_info[:2], sys._base_executable)"
         try:
             said = subprocess.run([candidate, "-c", program], capture_output=True, text=True)
         except OSError:

@@ -55,7 +55,7 @@ def main() -> int:
     chosen = itertools.product(given.folders, given.architectures, given.pythons)
     for folder, architecture, version in chosen:
         name = f"{folder.name}: CPython {version} on {architecture}"
-        wheel = wheel_for(folder, version, architecture)
+        wheel = wheel_for(folder.resolve(), version, architecture)
         python = interpreter(version, architecture) if wheel else None
         if wheel is None or python is None:
             lines.append(f"{name}: not tried: no {'interpreter' if wheel else 'wheel'}")
