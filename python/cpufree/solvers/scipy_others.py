@@ -74,7 +74,8 @@ def minres(
     Parameters
     ----------
     A : sparse or dense matrix, shape (n, n)
-        Symmetric; definite, indefinite or singular. A LinearOperator is handed to SciPy.
+        Symmetric or Hermitian; definite, indefinite or singular. A LinearOperator is handed to
+        SciPy, whose `minres` is for real numbers.
     b, x0 : array, shape (n,) or (n, 1)
         Right-hand side and first guess, as `cg` takes them.
     rtol : float, default 1e-5
@@ -160,7 +161,7 @@ def bicgstab(
     Parameters
     ----------
     A : sparse or dense matrix, shape (n, n)
-        Symmetric or not. A LinearOperator, and a complex matrix, are handed to SciPy.
+        Symmetric or not, real or complex. A LinearOperator is handed to SciPy.
     b, x0 : array, shape (n,) or (n, 1)
         Right-hand side and first guess, as `cg` takes them.
     {rtol, atol, maxiter}
@@ -260,11 +261,8 @@ class _Call:
         return device_cg(A, self.b, self.progress, self.show, x0=x0, pc=pc or "jacobi", **options)
 
     def _host_reason(self, A: Any) -> str:
-        of_complex = is_complex(A) or is_complex(self.b)
-        if of_complex and self.method == "bicgstab":
-            return "A or b is complex"
         reason = host_reason(A, self.M, self.callback)
-        if reason and of_complex:
+        if reason and self.method == "minres" and (is_complex(A) or is_complex(self.b)):
             raise UnsupportedError(
                 f"{reason}, and SciPy's minres, which it needs, is for real numbers: cpufree.solve "
                 "with method='minres' takes complex ones"

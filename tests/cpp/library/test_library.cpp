@@ -166,19 +166,22 @@ TEST(a_call_that_meets_another_one_of_the_same_solver_is_refused) {
   const auto b = wave(a.n());
   Solver solver(csr_of(a), {.blocks = 1});
   std::vector<double> x(b.size());
-  bool refused = false;
-  const auto tell = [&](std::int64_t, double) {
-    std::thread([&] {
-      try {
-        solver.update(csr_of(a));
-      } catch (const cpufree::SolverBusy&) {
-        refused = true;
-      }
-    }).join();
+  const auto is_refused = [&] {
+    try {
+      solver.update(csr_of(a));
+    } catch (const cpufree::SolverBusy&) {
+      return true;
+    }
+    return false;
+  };
+  bool another_thread = false, own_thread = false;
+  const auto tell = [&](std::int64_t, double) {  // once or more often, until the kernel has ended
+    std::thread([&] { another_thread = is_refused(); }).join();
+    own_thread = is_refused();
     return false;
   };
   const auto result = solver.solve(b, x, {.rtol = 0.0, .maxiter = 1'000'000, .progress = tell});
-  CHECK(refused);
+  CHECK(another_thread && own_thread);
   CHECK_EQ(result.reason, std::int32_t{CPUFREE_INTERRUPTED});
 }
 

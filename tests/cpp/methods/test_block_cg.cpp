@@ -51,27 +51,10 @@ Solved<T> solve(const Matrix<T>& a, const Several<T>& b, const SolveSpec& spec, 
   return solved;
 }
 
+// ||b - A x|| / ||b||.
 template <class T>
-Several<T> waves(std::int32_t n, int columns) {
-  Several<T> all(at(columns), wave<T>(n));
-  for (std::size_t k = 0; k < all.size(); ++k)
-    for (std::size_t i = 0; i < all[k].size(); ++i)
-      all[k][i] = static_cast<T>(all[k][i] * std::cos(0.3 * static_cast<double>(k * i)));
-  return all;
-}
-
-// ||b - A x|| / ||b|| in double precision.
-template <class T>
-double residual(const Matrix<T>& a, const std::vector<T>& x, const std::vector<T>& b) {
-  double rr = 0.0, bb = 0.0;
-  for (std::int32_t i = 0; i < a.n(); ++i) {
-    double r = static_cast<double>(b[at(i)]);
-    bb += r * r;
-    for (auto k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
-      r -= static_cast<double>(a.val[at(k)]) * static_cast<double>(x[at(a.col[at(k)])]);
-    rr += r * r;
-  }
-  return std::sqrt(rr / bb);
+double relative_residual(const Matrix<T>& a, const std::vector<T>& x, const std::vector<T>& b) {
+  return residual_norm(a, x, b) / residual_norm(a, std::vector<T>(b.size()), b);
 }
 
 template <class T>
@@ -85,7 +68,7 @@ void check_all_converge(const Matrix<T>& a, double rtol) {
         const auto solved = solve<T>(a, b, spec, pes);
         for (std::size_t k = 0; k < b.size(); ++k) {
           CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
-          CHECK(residual(a, solved.x[k], b[k]) <= 1.5 * rtol);
+          CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5 * rtol);
         }
       }
 }
@@ -162,7 +145,7 @@ TEST(equal_dependent_and_zero_columns_are_left_out_and_solved) {
         CHECK(solved.x[k] == std::vector<double>(b[k].size(), 0.0));
       } else {
         CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
-        CHECK(residual(a, solved.x[k], b[k]) <= 1.5e-10);
+        CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5e-10);
       }
     }
     CHECK_EQ(dependent, 3);
@@ -189,7 +172,7 @@ TEST(columns_that_differ_little_are_told_apart_where_it_matters) {
   const auto solved = solve<double>(a, b, spec);
   for (std::size_t k = 0; k < 2; ++k) {
     CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1.5e-13);
+    CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5e-13);
   }
 }
 
@@ -206,7 +189,7 @@ TEST(a_column_that_has_ended_keeps_its_bits_while_others_go_on) {
   for (const std::size_t k : {0U, 1U, 3U}) {
     CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
     CHECK(solved.outcome(k).iterations > 10);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1.5e-10);
+    CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5e-10);
   }
 }
 
@@ -218,7 +201,7 @@ TEST(columns_of_very_different_scale_converge_each_to_its_own_tolerance) {
   const auto solved = solve<double>(a, b, block_spec());
   for (std::size_t k = 0; k < b.size(); ++k) {
     CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1.5e-10);
+    CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5e-10);
   }
 }
 
@@ -228,7 +211,7 @@ TEST(more_columns_than_the_matrix_has_rows_are_solved) {
   const auto solved = solve<double>(a, b, block_spec());
   for (std::size_t k = 0; k < b.size(); ++k) {
     CHECK_EQ(solved.outcome(k).reason, Reason::converged_rtol);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1.5e-10);
+    CHECK(relative_residual(a, solved.x[k], b[k]) <= 1.5e-10);
     CHECK(solved.outcome(k).iterations <= 3);
   }
 }
@@ -255,7 +238,7 @@ TEST(a_tolerance_below_rounding_errors_ends_as_stagnation) {
   const auto solved = solve<double>(a, b, spec, 2);
   for (std::size_t k = 0; k < b.size(); ++k) {
     CHECK_EQ(solved.outcome(k).reason, Reason::stagnated);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1e-13);
+    CHECK(relative_residual(a, solved.x[k], b[k]) <= 1e-13);
   }
 }
 

@@ -50,28 +50,6 @@ Solved<T> solve_together(System<T>& system, const Several<T>& b, const SolveSpec
 }
 
 template <class T>
-Several<T> waves(std::int32_t n, int columns) {
-  Several<T> all(at(columns), wave<T>(n));
-  for (std::size_t k = 0; k < all.size(); ++k)
-    for (std::size_t i = 0; i < all[k].size(); ++i)
-      all[k][i] = static_cast<T>(all[k][i] * std::cos(0.3 * static_cast<double>(k * i)));
-  return all;
-}
-
-// ||b - A x|| in double precision.
-template <class T>
-double residual(const Matrix<T>& a, const std::vector<T>& x, const std::vector<T>& b) {
-  double sum = 0.0;
-  for (std::int32_t i = 0; i < a.n(); ++i) {
-    double r = static_cast<double>(b[at(i)]);
-    for (auto k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
-      r -= static_cast<double>(a.val[at(k)]) * static_cast<double>(x[at(a.col[at(k)])]);
-    sum += r * r;
-  }
-  return std::sqrt(sum);
-}
-
-template <class T>
 double norm(const std::vector<T>& v) {
   double sum = 0.0;
   for (const T value : v) sum += static_cast<double>(value) * static_cast<double>(value);
@@ -104,7 +82,7 @@ void check_columns_of(const Matrix<T>& a, double rtol) {
         const auto solved = solve_together<T>(*system, b, spec);
         for (std::size_t k = 0; k < b.size(); ++k) {
           CHECK_EQ(solved.results[k].outcome.reason, Reason::converged_rtol);
-          CHECK(residual(a, solved.x[k], b[k]) <= 1.5 * rtol * norm(b[k]));
+          CHECK(residual_norm(a, solved.x[k], b[k]) <= 1.5 * rtol * norm(b[k]));
           CHECK(is_as_alone(*system, solved, k, b[k], spec));
         }
       }
@@ -224,7 +202,7 @@ TEST(an_interrupt_ends_all_columns_that_run) {
   CHECK_EQ(solved.results[1].outcome.reason, Reason::converged_atol);
   for (const std::size_t k : {0, 2, 3}) {
     CHECK_EQ(solved.results[k].outcome.reason, Reason::interrupted);
-    CHECK(residual(a, solved.x[k], b[k]) <= 1.01 * solved.results[k].outcome.true_residual);
+    CHECK(residual_norm(a, solved.x[k], b[k]) <= 1.01 * solved.results[k].outcome.true_residual);
   }
   CHECK(told > 0.0 && told <= 1e3 * norm(b[0]));
 }

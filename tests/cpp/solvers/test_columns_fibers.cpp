@@ -52,21 +52,7 @@ void check_schedules(Style style, int pes, int blocks, const SolveParams& params
   }
   ColumnsRig<K> rig(a, columns, pes, blocks, 5, style);
   rig.params = params;
-  int stuck = 0, wrong = 0;
-  for (int seed = 1; seed <= harness::schedules(schedules); ++seed) {
-    if (!rig.template run<kJacobi>(static_cast<std::uint64_t>(seed))) ++stuck;
-    for (int k = 0; k < K; ++k) {
-      const Outcome &mine = rig.outcomes[k], &other = outcomes[at(k)];
-      const bool same = rig.x(k) == expected[at(k)] && mine.reason == other.reason &&
-                        mine.iterations == other.iterations && mine.residual == other.residual &&
-                        mine.true_residual == other.true_residual &&
-                        mine.replacements == other.replacements &&
-                        mine.history_count == other.history_count;
-      if (!same) ++wrong;
-    }
-  }
-  CHECK_EQ(stuck, 0);
-  CHECK_EQ(wrong, 0);
+  rig.template check_schedules<kJacobi>(1, schedules, expected, outcomes);
 }
 
 template <int K>

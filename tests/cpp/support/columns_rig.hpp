@@ -7,6 +7,7 @@
 
 #include "cpufree/solvers/host/heap.hpp"
 #include "cpufree/solvers/kernel.hpp"
+#include "harness.hpp"
 #include "kernel_rig.hpp"
 #include "warp_rig.hpp"
 
@@ -34,6 +35,27 @@ class ColumnsRig {
 
   SolveParams params;
   Outcome outcomes[K];
+
+  // That each of so many schedules, seeds from `first`, ends, with these x and outcomes.
+  template <bool kJacobi, template <class, class> class Algorithm = ConjugateGradient>
+  void check_schedules(int first, int schedules, const std::vector<std::vector<double>>& expected,
+                       const std::vector<Outcome>& ends) {
+    int stuck = 0, wrong = 0;
+    for (int seed = first; seed <= harness::schedules(schedules); ++seed) {
+      if (!run<kJacobi, Algorithm>(static_cast<std::uint64_t>(seed))) ++stuck;
+      for (int k = 0; k < K; ++k) {
+        const Outcome &mine = outcomes[k], &other = ends[at(k)];
+        const bool same = x(k) == expected[at(k)] && mine.reason == other.reason &&
+                          mine.iterations == other.iterations && mine.residual == other.residual &&
+                          mine.true_residual == other.true_residual &&
+                          mine.replacements == other.replacements &&
+                          mine.history_count == other.history_count;
+        if (!same) ++wrong;
+      }
+    }
+    CHECK_EQ(stuck, 0);
+    CHECK_EQ(wrong, 0);
+  }
 
   // Runs the kernel under one schedule. True if no wait was given up.
   template <bool kJacobi, template <class, class> class Algorithm = ConjugateGradient>

@@ -132,6 +132,30 @@ std::vector<T> wave(std::int32_t n) {
   return b;
 }
 
+// Several right-hand sides of different difficulty.
+template <class T>
+std::vector<std::vector<T>> waves(std::int32_t n, int columns) {
+  std::vector<std::vector<T>> all(static_cast<std::size_t>(columns), wave<T>(n));
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (std::size_t i = 0; i < all[k].size(); ++i)
+      all[k][i] = static_cast<T>(all[k][i] * std::cos(0.3 * static_cast<double>(k * i)));
+  return all;
+}
+
+// ||b - A x|| in double precision.
+template <class T>
+double residual_norm(const Matrix<T>& a, const std::vector<T>& x, const std::vector<T>& b) {
+  using cpufree::at;
+  double sum = 0.0;
+  for (std::int32_t i = 0; i < a.n(); ++i) {
+    double r = static_cast<double>(b[at(i)]);
+    for (auto k = a.row_ptr[at(i)]; k < a.row_ptr[at(i) + 1]; ++k)
+      r -= static_cast<double>(a.val[at(k)]) * static_cast<double>(x[at(a.col[at(k)])]);
+    sum += r * r;
+  }
+  return std::sqrt(sum);
+}
+
 // Complex Hermitian matrices in the two forms in which solvers have them (Sliced::pairs).
 // The real matrix of twice the size, and that of the parts of entries, stored once.
 struct ComplexForms {

@@ -273,6 +273,17 @@ def test_complex_systems_are_solved_by_both() -> None:
         cpufree.solve(U, b, method="minres")
 
 
+def test_signatures_of_scipy_take_complex_numbers_without_the_host() -> None:
+    U = sp.csr_array(unsymmetric() + 1j * unsymmetric(seed=5))
+    b = rhs(U) * (1 - 2j)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x, info = cpufree.bicgstab(U, b, rtol=1e-8)
+    assert info == 0 and residual(U, b, x) < 2e-8
+    with pytest.raises(UnsupportedError, match="SciPy's minres, which it needs, is for real"):
+        cpufree.minres(sp.eye_array(3) * (1 + 0j), np.ones(3), callback=print)
+
+
 def test_minres_shifts_a_complex_matrix() -> None:
     phases = sp.diags_array(np.exp(1j * np.arange(400.0)))
     H = sp.csr_array(phases @ cpufree.generate.poisson2d(20, 20) @ phases.conj())
