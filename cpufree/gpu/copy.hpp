@@ -31,19 +31,26 @@ inline void copy_across(void* to, int to_device, const void* from, int from_devi
              of);
 }
 
-// At once, by the host, which waits for the end.
+// At once, by the host, on the default stream of the device that is current, for which no other
+// stream waits. What that has to do before is waited for within a bound; the copy itself takes as
+// long as its bytes, and CUDA has no way to give it up.
+inline void wait_for_default_stream(int device) {
+  wait_for_stream(device, nullptr, "copies of the default stream");
+}
 inline void copy_to_device(int device, void* to, const void* from, std::size_t bytes) {
   const OnDevice here(device);
+  wait_for_default_stream(device);
   check_call(gpuMemcpy(to, from, bytes, gpuMemcpyDefault), "Memcpy", " to the device");
-  wait_for_default_stream();
+  wait_for_default_stream(device);
 }
 inline void copy_to_host(void* to, const void* from, std::size_t bytes) {
+  wait_for_default_stream(current_device());
   check_call(gpuMemcpy(to, from, bytes, gpuMemcpyDefault), "Memcpy", " to the host");
 }
 inline void clear(int device, void* p, std::size_t bytes) {
   const OnDevice here(device);
   check_call(gpuMemset(p, 0, bytes), "Memset");
-  wait_for_default_stream();
+  wait_for_default_stream(device);
 }
 
 }  // namespace cpufree::gpu

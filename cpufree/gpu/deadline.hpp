@@ -36,11 +36,11 @@ class Stuck : public EngineError {
               what + "; a GPU or a peer does not answer. If it was merely slow, raise wait_limit");
 }
 
-// Set-ups: seconds that the host waits for any step, of which the longest take some. Tests make it
-// shorter.
+// Set-ups and copies of vectors: seconds that the host waits for any step, of which the longest
+// take some. Tests make it shorter.
 inline std::atomic<double> setup_limit{kCopyLimit};
 
-// Whether a step of a set-up has not ended in time. Then nothing that a GPU may still use is freed,
+// Whether such a step has not ended in time. Then nothing that a GPU may still use is freed,
 // which would wait for it: the memory goes with the process.
 inline std::atomic<bool> abandoned{false};
 
@@ -52,7 +52,7 @@ void wait_for_step(int device, const char* what, F&& wait) {
     wait(deadline, what);
   } catch (const Stuck&) {
     abandoned = true;
-    throw Stuck("a set-up waited longer than " + std::to_string(deadline.seconds()) + " s for " +
+    throw Stuck("the host waited longer than " + std::to_string(deadline.seconds()) + " s for " +
                 what + " on GPU " + std::to_string(device) +
                 ", which does not answer. What it has in its memory stays there until this process "
                 "ends; look at the GPU (nvidia-smi, dmesg) before you start another one");

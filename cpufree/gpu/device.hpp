@@ -10,11 +10,17 @@
 
 namespace cpufree::gpu {
 
+inline int current_device() {
+  int device = 0;
+  check_call(gpuGetDevice(&device), "GetDevice");
+  return device;
+}
+
 // Makes `device` current; puts the one before back.
 class OnDevice {
  public:
   explicit OnDevice(int device) : device_(device) {
-    check_call(gpuGetDevice(&before_), "GetDevice");
+    before_ = current_device();
     if (device_ != before_) check_call(gpuSetDevice(device), "SetDevice");
   }
   ~OnDevice() {

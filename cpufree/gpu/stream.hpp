@@ -7,6 +7,19 @@
 
 namespace cpufree::gpu {
 
+// The host waits until all of a stream is done; bounded: throws Stuck.
+inline void drain(gpuStream_t stream, const Deadline& deadline, const char* what) {
+  gpuError_t status = gpuSuccess;
+  for (unsigned look = 1; (status = gpuStreamQuery(stream)) == gpuErrorNotReady; ++look)
+    if (look % 64 == 0 && deadline.over()) give_up(deadline, what);
+  check(status, what);
+}
+// The same for a step of a set-up or of a solve, such as "the slices of a matrix", with its own
+// bound.
+inline void wait_for_stream(int device, gpuStream_t stream, const char* what) {
+  wait_for_step(device, what, [&](const auto&... bound) { drain(stream, bound...); });
+}
+
 // A stream that waits for no other one, of a device that is current when it is used.
 class Stream {
  public:
@@ -44,15 +57,9 @@ class Stream {
   }
   // The host waits until all of it is done; bounded: throws Stuck.
   void drain(const Deadline& deadline, const char* what) const {
-    gpuError_t status = gpuSuccess;
-    for (unsigned look = 1; (status = gpuStreamQuery(stream_)) == gpuErrorNotReady; ++look)
-      if (look % 64 == 0 && deadline.over()) give_up(deadline, what);
-    check(status, what);
+    gpu::drain(stream_, deadline, what);
   }
-  // The same for a step of a set-up, such as "the slices of a matrix".
-  void wait(const char* what) const {
-    wait_for_step(device_, what, [&](const auto&... bound) { drain(bound...); });
-  }
+  void wait(const char* what) const { wait_for_stream(device_, stream_, what); }
   // The same, whatever the errors; not where a step has not ended.
   void settle() const noexcept {
     if (!abandoned) static_cast<void>(gpuStreamSynchronize(stream_));
@@ -63,11 +70,5 @@ class Stream {
   int multiprocessors_ = 1;
   gpuStream_t stream_ = nullptr;
 };
-
-// The host waits for the default stream of the device that is current: for copies and clears
-// without a stream, for which no other stream waits.
-inline void wait_for_default_stream() {
-  check_call(gpuStreamSynchronize(nullptr), "StreamSynchronize");
-}
 
 }  // namespace cpufree::gpu

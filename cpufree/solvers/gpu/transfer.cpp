@@ -8,15 +8,11 @@ namespace {
 
 using gpu::OnDevice;
 
-// The caller's work on its vector must be done before ours begins, on whatever stream it runs.
+// The caller's work on its vector must be done before ours begins, on whatever stream it runs. It
+// is the caller's, and may take as long as it likes.
 void wait_for_caller(int device) {
   const OnDevice here(device);
   gpu::check(gpuDeviceSynchronize(), "earlier work on the GPU of the caller's array");
-}
-
-void wait_for(const std::vector<gpuStream_t>& streams) {
-  for (gpuStream_t const stream : streams)
-    gpu::check_call(gpuStreamSynchronize(stream), "StreamSynchronize");
 }
 
 }  // namespace
@@ -45,7 +41,7 @@ double GpuTransfer<T>::load(VectorView<const T> from, const std::vector<PrivateV
     const OnDevice here(devices_[0]);
     gpu::copy_across(whole(), devices_[0], from.data, from.device, n_ * sizeof(T), streams_[0],
                      " of a vector");
-    wait_for({streams_[0]});
+    wait_for_copy(0);
     source = whole();
   }
   send_probes();
@@ -87,11 +83,16 @@ bool GpuTransfer<T>::store(const std::vector<PrivateVector<T>>& from, double div
     const OnDevice here(devices_[0]);
     gpu::copy_across(to.data, to.device, target, devices_[0], n_ * sizeof(T), streams_[0],
                      " of a vector");
-    wait_for({streams_[0]});
+    wait_for_copy(0);
   }
   bool finite = true;
   for (std::size_t k = 0; k < devices_.size(); ++k) finite = finite && found_[k].not_finite == 0;
   return finite;
+}
+
+template <class T>
+void GpuTransfer<T>::wait_for_copy(std::size_t k) const {
+  gpu::wait_for_stream(devices_[k], streams_[k], "the vectors of a solve");
 }
 
 template <class T>
@@ -109,7 +110,7 @@ void GpuTransfer<T>::read_probes() {
     const OnDevice here(devices_[k]);
     gpu::copy(&found_[k], probes_[k].data(), sizeof(VectorProbe), streams_[k]);
   }
-  wait_for(streams_);
+  for (std::size_t k = 0; k < devices_.size(); ++k) wait_for_copy(k);
 }
 
 template class GpuTransfer<float>;

@@ -40,6 +40,7 @@ class GpuTransfer {
  private:
   bool is_first_gpus_own(int device) const { return devices_.size() == 1 && device == devices_[0]; }
   T* whole();
+  void wait_for_copy(std::size_t k) const;
   void send_probes();
   void read_probes();
 

@@ -263,6 +263,7 @@ gpuError_t gpuStreamDestroy(gpuStream_t stream) {
   return gpuSuccess;
 }
 gpuError_t gpuStreamQuery(gpuStream_t stream) {
+  if (stream == nullptr) return gpuSuccess;  // what is not queued has been done at once
   {
     const Guard guard(machine().mutex);
     if (stream->capture != nullptr) return fail(gpuErrorCaptureUnsupported);
@@ -276,7 +277,7 @@ gpuError_t gpuStreamQuery(gpuStream_t stream) {
 
 gpuError_t gpuStreamSynchronize(gpuStream_t stream) {
   gpuError_t status = gpuSuccess;
-  while (stream != nullptr && (status = gpuStreamQuery(stream)) == gpuErrorNotReady) {
+  while ((status = gpuStreamQuery(stream)) == gpuErrorNotReady) {
   }
   return status;
 }
