@@ -27,6 +27,7 @@ def assert_none_failed(found: list[tuple[Case, Verdict]]) -> None:
     assert len(failed) == 0, f"{len(failed)} of {len(found)} programs\n{shown}"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("feature", DACE)
 def test_interpreted_programs_do_as_python_does(feature: str, tmp_path: Path) -> None:
     found = [(case, compare(case, tmp_path)) for case in map(DACE[feature], range(8))]

@@ -34,6 +34,7 @@ def _kernel_times() -> Any:
 
 
 @needs_compiler
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "pc"), MOST_BYTES)
 def test_kernels_for_what_occurs_are_small(
     method: str, pc: str, monkeypatch: pytest.MonkeyPatch
