@@ -20,12 +20,12 @@ from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
 from cpufree.machine import least
 from cpufree.matrix.rows import RowSlab, RowSource
-from cpufree.solvers import agreement
-from cpufree.solvers.layout import Layout, lay_out, relaid
 from cpufree.solvers.nullspace import NullSpace, singular_note
-from cpufree.solvers.preparation import Prepared, prepare_values
-from cpufree.solvers.setup import lay_out_matrix, set_up
-from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
+from cpufree.solvers.setup import agreement
+from cpufree.solvers.setup.layout import Layout, lay_out, relaid
+from cpufree.solvers.setup.options import SetupContext, SetupOptions, working
+from cpufree.solvers.setup.preparation import Prepared, prepare_values
+from cpufree.solvers.setup.setup import lay_out_matrix, set_up
 from cpufree.solvers.work import SYSTEM
 from cpufree.text import counted
 

@@ -16,8 +16,8 @@ from cpufree.engines import choices, gpus
 from cpufree.engines.watch import ProgressLike, Watch
 from cpufree.errors import NotEnoughGpusError, UnsupportedError
 from cpufree.extension import load_for
-from cpufree.solvers.many_result import ManyResult
-from cpufree.solvers.many_systems import Asked, batch_of, beside
+from cpufree.solvers.many.result import ManyResult
+from cpufree.solvers.many.systems import Asked, batch_of, beside
 from cpufree.solvers.result import Reason
 
 METHODS = ("prcg", "cg")

@@ -13,8 +13,8 @@ from typing import Any
 
 from cpufree.compiler.arguments import Arguments
 from cpufree.compiler.front.lowered import Lowered
+from cpufree.compiler.front.outside import Key, NoKey, key_of
 from cpufree.compiler.front.text.source import Source
-from cpufree.compiler.outside import Key, NoKey, key_of
 from cpufree.errors import ProgramError
 
 _MOST = 64

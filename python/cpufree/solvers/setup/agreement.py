@@ -9,7 +9,7 @@ import numpy as np
 
 from cpufree.distributed import Team
 from cpufree.engines.digests import digest
-from cpufree.solvers.preparation import Prepared
+from cpufree.solvers.setup.preparation import Prepared
 
 
 def agree_on_matrix(team: Team, prepared: Prepared, sharing: Sequence[Any]) -> None:

@@ -20,7 +20,7 @@ from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
 from cpufree.matrix.vector import as_parts, as_vector
 from cpufree.solvers.columns import shape_of
-from cpufree.solvers.preparation import with_dtype
+from cpufree.solvers.setup.preparation import with_dtype
 
 NUMBERS = ("iterations", "residual", "true_residual", "bnorm")
 """What the core tells of each system, besides reasons and errors."""

@@ -26,18 +26,18 @@ from cpufree.matrix.load import as_csr, canonical_csr
 from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.rows import RowSlab, RowSource
 from cpufree.partition.cache import PartitionCache
-from cpufree.solvers import agreement, gpu_layout, own_rows
 from cpufree.solvers.forecast import forecast, with_first_solve
-from cpufree.solvers.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
 from cpufree.solvers.precision import solve_type
-from cpufree.solvers.preparation import (
+from cpufree.solvers.setup import agreement, gpu_layout, own_rows
+from cpufree.solvers.setup.layout import Layout, MatrixSetup, Sharing, in_team, lay_out
+from cpufree.solvers.setup.options import SetupContext
+from cpufree.solvers.setup.preparation import (
     Prepared,
     check_matrix,
     prepare,
     solve_dtype,
     symmetry_warnings,
 )
-from cpufree.solvers.setup_options import SetupContext
 from cpufree.solvers.work import SystemWork
 
 

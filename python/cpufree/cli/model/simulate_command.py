@@ -49,7 +49,7 @@ EPILOG = """
 def simulate(program: Annotated[str, as_argument(simulate_options.PROGRAM)], given: Given) -> None:
     """Simulate a program on PEs of a machine: time, efficiency, which way and how many PEs."""
     from cpufree import env
-    from cpufree.cli import simulate_report
+    from cpufree.cli.model import simulate_report
     from cpufree.machine.clusters import has_cluster, load_cluster
 
     written = (given["plot"], given["timeline"], given["goal"], given["json"])
@@ -90,7 +90,7 @@ def refuse_unused(given: Given, study: str) -> None:
 
 def sweep_report(program: str, cluster: Cluster, given: Given) -> Any:
     """Simulate a program, and write its picture, timeline and text."""
-    from cpufree.cli import simulate_report
+    from cpufree.cli.model import simulate_report
     from cpufree.simulate.sweep import pes_of, sweep
 
     console = Console(stderr=True, highlight=False, quiet=given["quiet"])
@@ -166,7 +166,8 @@ def write_pictures(
     """Write the plot, the timeline and the text that are asked for."""
     what = WHAT.get(problem.program, "an iteration")
     if given["plot"]:
-        from cpufree.simulate.plots import draw_sweep, save_plot
+        from cpufree.model.plots import save_plot
+        from cpufree.simulate.plots import draw_sweep
 
         save_plot(draw_sweep(points, f"{problem.program} on {cluster.name}", what), given["plot"])
     if not given["timeline"] and not given["goal"]:
@@ -185,7 +186,8 @@ def write_pictures(
 
             write_perfetto(given["timeline"], program.graph, found)
             return
-        from cpufree.simulate.plots import draw_timeline, save_plot
+        from cpufree.model.plots import save_plot
+        from cpufree.simulate.plots import draw_timeline
 
         title = f"{problem.program}, {points[0].way}, {points[0].pes} PEs, {cluster.name}"
         save_plot(draw_timeline(program.graph, found, title), given["timeline"])

@@ -37,13 +37,13 @@ from cpufree.matrix.validate import check_spd_input
 from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesLike
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers.answer_check import check_answer
-from cpufree.solvers.applied_function import AppliedFunction
 from cpufree.solvers.columns import shape_of
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.once import solve
 from cpufree.solvers.result import Reason
-from cpufree.solvers.watched_cg import watched_cg, workload_of
+from cpufree.solvers.scipy_functions.answer_check import check_answer
+from cpufree.solvers.scipy_functions.applied_function import AppliedFunction
+from cpufree.solvers.scipy_functions.watched_cg import watched_cg, workload_of
 
 # An M that misses the inverse diagonal by no more than this, relative, is Jacobi.
 JACOBI_TOLERANCE = 1e-6
@@ -368,7 +368,8 @@ def jacobi(A: CsrMatrix, pc: str | Levels | Factor | None) -> LinearOperator | N
         return None
     if pc not in (None, "jacobi"):
         raise InvalidInputError(f"pc={pc!r} cannot be had with a callback: use 'jacobi' or 'none'")
-    inverse = 1.0 / A.given().diagonal()
+    sizes = np.abs(A.given().diagonal())  # entries below 0 are those of other methods than cg
+    inverse = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
     return LinearOperator(
         A.given_shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.given_dtype
     )

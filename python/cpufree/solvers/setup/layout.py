@@ -36,7 +36,7 @@ from cpufree.solvers.factors import (
     without_multigrid,
 )
 from cpufree.solvers.precision import precision_facts, precision_notes
-from cpufree.solvers.preparation import Prepared
+from cpufree.solvers.setup.preparation import Prepared
 from cpufree.text import counted
 
 if TYPE_CHECKING:

@@ -97,7 +97,7 @@ def measure_command(given: Given) -> None:
     """Measure the ways in which two PEs of this machine can exchange data."""
     import dataclasses
 
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.model import measure
     from cpufree.model.samples import write_samples
     from cpufree.model.ways.catalog import find_ways
@@ -138,7 +138,7 @@ def with_patterns(found: Samples, matrix: str, plan: Plan) -> Samples:
     """Return samples with those of patterns, halos of a matrix among them."""
     import dataclasses
 
-    from cpufree.cli.pattern_halos import halos_of
+    from cpufree.cli.model.pattern_halos import halos_of
     from cpufree.model.patterns.measure import measure_patterns
 
     patterns, lacking = measure_patterns({matrix: halos_of(matrix)}, plan.pattern_seconds)
@@ -153,8 +153,8 @@ def calibrate_command(given: Given) -> None:
     import dataclasses
 
     from cpufree import machine
-    from cpufree.cli import model_report
-    from cpufree.cli.calibrate import measured_solves
+    from cpufree.cli.model import report as model_report
+    from cpufree.cli.model.calibrate import measured_solves
     from cpufree.engines import choices, gpus
     from cpufree.machine import files, own_file
     from cpufree.model.calibrate import choices_of
@@ -189,7 +189,7 @@ def fit_command(samples: SamplesArgument, given: Given) -> None:
     """Turn samples into a machine file: curves and LogGOP parameters, with intervals."""
     import dataclasses
 
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.machine.communication import to_dict, write_ways
     from cpufree.model.fit import fit
     from cpufree.model.samples import read_samples
@@ -218,7 +218,7 @@ def fit_command(samples: SamplesArgument, given: Given) -> None:
 @with_options(model_options.VALIDATE)
 def validate_command(machine: MachineArgument, samples: SamplesArgument, given: Given) -> None:
     """Hold a machine file against sizes that no fit has seen; the exit code is 4 where it fails."""
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.machine.communication import load_ways
     from cpufree.model.samples import read_samples
     from cpufree.model.validate import validate
@@ -242,7 +242,7 @@ def validate_command(machine: MachineArgument, samples: SamplesArgument, given: 
 @with_options(model_options.SHOW)
 def show_command(machine: MachineArgument, given: Given) -> None:
     """Show what a machine file says: parameters with intervals, and what is not known."""
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.machine.communication import load_ways, to_dict
 
     paper = outputs(given, (machine,))
@@ -263,7 +263,7 @@ def predict_command(given: Given) -> None:
     """Predict the time of messages, with a 95 % interval where the machine file has one."""
     import dataclasses
 
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.machine.communication import load_ways
     from cpufree.model.use import predict
 
@@ -303,7 +303,7 @@ def advise_command(given: Given) -> None:
     """Rank what to change first: size of the problem, messages, batches, launches, initiator."""
     import dataclasses
 
-    from cpufree.cli import model_report
+    from cpufree.cli.model import report as model_report
     from cpufree.model.advice import advise, break_even, means
 
     paper = outputs(given, (given["machine"],))
@@ -330,7 +330,7 @@ def compare_command(
     """Hold predicted iterations against benchmark records, which they were not fitted to."""
     import dataclasses
 
-    from cpufree.cli.predict_report import errors_report
+    from cpufree.cli.model.predict_report import errors_report
     from cpufree.model.records import by_gpus, compare, summaries, summary
 
     paper = outputs(given, tuple(records))

@@ -20,8 +20,8 @@ from cpufree.cli.commands import (
     stage,
     write_json,
 )
+from cpufree.cli.model.predict_report import advice, prediction_report
 from cpufree.cli.option_types import refuse, with_options
-from cpufree.cli.predict_report import advice, prediction_report
 from cpufree.cli.run_record import run_record
 from cpufree.model import options as model_options
 from cpufree.text import counted
@@ -107,8 +107,8 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> Predic
 
 def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Predicted:
     """Predict the time of an iteration of a solver."""
-    from cpufree.cli.predict_report import BEYOND, MOST_MEASURED, told_system
-    from cpufree.cli.system_facts import facts_of, over_network
+    from cpufree.cli.model.predict_report import BEYOND, MOST_MEASURED, told_system
+    from cpufree.cli.model.system_facts import facts_of, over_network
     from cpufree.errors import InvalidInputError
     from cpufree.model.solve import iteration_seconds
 

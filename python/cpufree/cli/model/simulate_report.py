@@ -92,7 +92,8 @@ def paper(given: Mapping[str, Any]) -> Report:
 
     cluster = load_cluster(given["machine"] or PAPER_MACHINE)
     if given["plot"]:
-        from cpufree.simulate.plots import draw_paper, save_plot
+        from cpufree.model.plots import save_plot
+        from cpufree.simulate.plots import draw_paper
 
         messages = study.figure_8(cluster)
         figure = draw_paper(
@@ -144,7 +145,7 @@ def scaling(given: Mapping[str, Any]) -> Report:
 
 def measured(given: Mapping[str, Any]) -> Report:
     """Compare the simulator with measured records."""
-    from cpufree.cli.predict_report import errors_report
+    from cpufree.cli.model.predict_report import errors_report
     from cpufree.machine.clusters import load_cluster
     from cpufree.simulate import measured as study
     from cpufree.simulate.study import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from cpufree.cli.system_facts import facts_of
+from cpufree.cli.model.system_facts import facts_of
 from cpufree.engines import choices, gpus
 from cpufree.engines.gpu_choice import Size, candidates
 from cpufree.model.calibrate import LARGE, METHOD, SMALL, THIN, Solve

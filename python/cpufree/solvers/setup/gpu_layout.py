@@ -28,9 +28,9 @@ from cpufree.multigrid.gain import MultigridGain
 from cpufree.partition.methods import NEAR_DIAGONAL
 from cpufree.solvers.factors import made_by_host, without_multigrid
 from cpufree.solvers.forecast import with_first_solve
-from cpufree.solvers.layout import AMG, Layout, MatrixSetup, Sharing, layout_of, trial
-from cpufree.solvers.preparation import symmetry_warnings
-from cpufree.solvers.setup_options import SetupContext
+from cpufree.solvers.setup.layout import AMG, Layout, MatrixSetup, Sharing, layout_of, trial
+from cpufree.solvers.setup.options import SetupContext
+from cpufree.solvers.setup.preparation import symmetry_warnings
 from cpufree.solvers.work import SystemWork
 
 

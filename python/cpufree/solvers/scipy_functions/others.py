@@ -23,21 +23,23 @@ from cpufree.engines.choices import integer, real
 from cpufree.engines.watch import ProgressLike
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.matrix.load import as_csr
-from cpufree.matrix.problem import CsrMatrix, MatrixLike
+from cpufree.matrix.problem import MatrixLike
 from cpufree.matrix.validate import check_input
 from cpufree.partition.part_vector import PartitionLike
 from cpufree.solvers.result import Reason
-from cpufree.solvers.scipy_cg import (
+from cpufree.solvers.scipy_functions.cg import (
+    check_operator,
     device_cg,
     guess_from_name,
     host_reason,
     host_vectors,
+    jacobi,
     recognise,
     reject_extras,
     require_one,
     warn,
 )
-from cpufree.solvers.watched_cg import workload_of
+from cpufree.solvers.scipy_functions.watched_cg import workload_of
 
 _CLOSER = 0.1
 """Of a tolerance of SciPy's minres, which is relative to ‖A‖ ‖x‖ + ‖b‖, where b - A x is above
@@ -327,16 +329,12 @@ class _Call:
         """Return A, b, the guess and M as SciPy takes them, checked."""
         M = self.M
         if isinstance(A, LinearOperator):
-            if self.pc not in (None, "none"):
-                raise InvalidInputError(
-                    f"pc={self.pc!r} needs the entries of A, which a LinearOperator does not have: "
-                    "give M"
-                )
+            check_operator(A, self.pc)
         elif getattr(getattr(A, "dtype", None), "kind", "") != "c":
             matrix = as_csr(A)
             if self.check:
                 check_input(matrix, self.method)
-            M = self._jacobi(matrix) if M is None else M
+            M = jacobi(matrix, self.pc) if M is None else M
             A = matrix.given()
         if M is not None and tuple(M.shape) != tuple(A.shape):
             raise InvalidInputError(f"M has shape {M.shape}, A has {A.shape}: they must be equal")
@@ -345,19 +343,6 @@ class _Call:
             return A, np.reshape(np.asarray(self.b), -1), guess, M
         b, guess = host_vectors(A, self.b, x0)
         return A, np.reshape(b, -1), None if guess is None else np.reshape(guess, -1), M
-
-    def _jacobi(self, A: CsrMatrix) -> LinearOperator | None:
-        """Return what pc names, as SciPy takes it."""
-        if self.pc == "none":
-            return None
-        if self.pc not in (None, "jacobi"):
-            raise InvalidInputError(
-                f"pc={self.pc!r} cannot be had with a callback: use 'jacobi' or 'none'"
-            )
-        sizes = np.abs(A.given().diagonal())
-        inverse = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
-        shape = A.given_shape
-        return LinearOperator(shape, matvec=lambda r: inverse * np.ravel(r), dtype=A.given_dtype)
 
 
 def _reason(norm: float, before: float, at_limit: bool, info: int) -> Reason | None:

@@ -19,12 +19,12 @@ from cpufree.laps import Laps
 from cpufree.matrix.entries import symmetry_tolerance
 from cpufree.matrix.rows import RowSlab, RowSource, rows_of_rank
 from cpufree.partition.part_vector import PartitionLike
-from cpufree.solvers import agreement
 from cpufree.solvers.factors import without_multigrid
 from cpufree.solvers.forecast import with_first_solve
-from cpufree.solvers.layout import MatrixSetup, Sharing, balance_warning, layout_of
-from cpufree.solvers.preparation import converted, symmetry_warnings
-from cpufree.solvers.setup_options import SetupContext
+from cpufree.solvers.setup import agreement
+from cpufree.solvers.setup.layout import MatrixSetup, Sharing, balance_warning, layout_of
+from cpufree.solvers.setup.options import SetupContext
+from cpufree.solvers.setup.preparation import converted, symmetry_warnings
 from cpufree.solvers.work import SystemWork
 
 if TYPE_CHECKING:
