@@ -8,7 +8,7 @@
 #include "cpufree/distributed/slab_check.hpp"
 #include "cpufree/plugins/cpu/levels.hpp"
 #include "cpufree/problem/entries.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 

@@ -8,7 +8,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/machine.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 

@@ -7,7 +7,7 @@
 
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"

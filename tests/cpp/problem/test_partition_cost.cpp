@@ -1,4 +1,4 @@
-#include "cpufree/problem/partition_cost.hpp"
+#include "cpufree/problem/partition/partition_cost.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 

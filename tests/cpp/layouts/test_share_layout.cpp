@@ -293,20 +293,15 @@ TEST(one_block_of_32_may_have_no_room_for_its_vectors) {
   CHECK_EQ(kept().stride, 1500);
 }
 
-TEST(no_more_than_one_vector_leaves_the_largest_block_out) {
+TEST(one_vector_leaves_the_largest_block_out_and_two_have_room_in_all) {
   std::vector<ShareSize> shares(64, {1000, {90000, 32, 0, 0, 0}, 0, 12, 2688});
-  shares[5].rows = 4000;
-  const Residency kept = choose_residency(shares, {4, false, 8}, 30'000, -1).residency;
-  CHECK_EQ(kept.vectors, 1);
-  CHECK_EQ(kept.stride, 1000);
-}
-
-TEST(all_blocks_keep_what_all_have_room_for) {
-  std::vector<ShareSize> shares(64, {1000, {90000, 32, 0, 0, 0}, 0, 12, 2688});
-  shares[5].rows = 1200;
-  const Residency kept = choose_residency(shares, {4, false, 8}, 20'000, -1).residency;
-  CHECK_EQ(kept.vectors, 2);
-  CHECK_EQ(kept.stride, 1200);
+  const auto kept = [&](std::int32_t rows, std::size_t bytes) {
+    shares[5].rows = rows;
+    return choose_residency(shares, {4, false, 8}, bytes, -1).residency;
+  };
+  const Residency one = kept(4000, 30'000), two = kept(1200, 20'000);
+  CHECK(one.vectors == 1 && one.stride == 1000);
+  CHECK(two.vectors == 2 && two.stride == 1200);
 }
 
 TEST(vectors_that_are_read_from_far_memory_are_fetched_ahead) {

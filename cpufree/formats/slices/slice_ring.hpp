@@ -23,7 +23,7 @@
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/device/port.hpp"
-#include "cpufree/formats/slice_limits.hpp"
+#include "cpufree/formats/slices/slice_limits.hpp"
 
 namespace cpufree {
 

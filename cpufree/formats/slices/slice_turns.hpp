@@ -6,7 +6,7 @@
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
-#include "cpufree/formats/slice_limits.hpp"
+#include "cpufree/formats/slices/slice_limits.hpp"
 #include "cpufree/problem/blocks/slice_rows.hpp"
 
 namespace cpufree {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpufree/formats/slice_choice.hpp"
+#include "cpufree/formats/slices/slice_choice.hpp"
 
 namespace cpufree {
 

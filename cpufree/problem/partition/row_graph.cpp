@@ -1,11 +1,11 @@
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 

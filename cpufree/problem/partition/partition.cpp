@@ -1,4 +1,4 @@
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -19,7 +19,7 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/local.hpp"
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 
 namespace cpufree {
 

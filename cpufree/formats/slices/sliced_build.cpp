@@ -1,4 +1,4 @@
-#include "cpufree/formats/sliced_build.hpp"
+#include "cpufree/formats/slices/sliced_build.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "cpufree/formats/slice_places.hpp"
+#include "cpufree/formats/slices/slice_places.hpp"
 #include "cpufree/problem/blocks/slice_cost.hpp"
 
 namespace cpufree {

@@ -4,7 +4,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
-#include "cpufree/formats/slice_places.hpp"
+#include "cpufree/formats/slices/slice_places.hpp"
 #include "cpufree/formats/warp_slices_build.hpp"
 
 namespace cpufree {
