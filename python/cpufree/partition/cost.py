@@ -187,8 +187,3 @@ class Spread:
     def cut(self, pes: int) -> float:
         """Return about how many entries of such a PE read values that it receives."""
         return min(2, pes - 1) * min(self.crossings, self.graph_entries / 2)
-
-    def is_good(self, pes: int) -> bool:
-        """Return whether consecutive rows leave nothing to gain, as far as the sample tells."""
-        halo = 2 * (pes - 1) * min(self.reach, self.rows / pes)
-        return halo <= GOOD_HALO_SHARE * self.rows
