@@ -180,7 +180,7 @@ class Groups {
   PageVector<std::int32_t> last_, before_;  // member of each group, and the one before each node
 };
 
-// Lists the neighbours of all nodes of a graph, with so many entries to look at:
+// Lists the neighbours of all nodes of a graph, with a given number of entries to look at:
 // list(mine, node, add) calls add(neighbour), with what a thread works with, mine = make().
 template <class Make, class F>
 void list_neighbours(RowGraph& graph, std::int64_t entries, Make&& make, F&& list) {

@@ -122,7 +122,7 @@ class Gain:
 def graph_entries(A: CsrMatrix) -> float:
     """Return about how many entries the graph of A has once rows with the same columns are one.
 
-    By a sample of rows: where a share of them follow one with the same columns, so many vertices
+    By a sample of rows: where a share of them follow one with the same columns, as many vertices
     are left out, and columns likewise.
     """
     n = A.shape[0]

@@ -237,7 +237,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
     """Return how several columns are solved."""
     refused = layout.opened().refuses_columns()
     if call.way == "block" and layout.plan.get("single_values"):
-        refused = "in mixed precision each replaced residual would have all of them start anew"
+        refused = "in mixed precision each replaced residual would have all of them start again"
     several = Several(
         columns=call.columns,
         method=call.asked_method,

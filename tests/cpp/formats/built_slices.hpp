@@ -176,7 +176,7 @@ void check_built(const LocalSystem<T>& local, const Built<T>& built) {
   CHECK_EQ(units, built.shape.units);
 }
 
-// Nodes of three unknowns, so many neighbours for each: three neighbouring columns, three rows of
+// Nodes of three unknowns, with `neighbours` each: three neighbouring columns, three rows of
 // the same columns. Values are all different.
 template <class T = double>
 LocalSystem<T> nodes(const std::vector<std::int32_t>& neighbours) {

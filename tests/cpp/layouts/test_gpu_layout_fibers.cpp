@@ -174,9 +174,9 @@ TEST(new_values_are_laid_out_by_the_gpus_as_in_a_new_system_with_halos_of_blocks
     spec.halo = 2;
     GpuSystem<double> updated(a.view(), {}, {}, spec);
     CHECK_EQ(updated.plan().block_halo, std::string("packets"));
-    const GpuSystem<double> anew(twice.view(), {}, {}, spec);
+    const GpuSystem<double> fresh(twice.view(), {}, {}, spec);
     CHECK(updated.update(twice.view()));
-    CHECK_EQ(first_difference(updated, anew, pes), -1);
+    CHECK_EQ(first_difference(updated, fresh, pes), -1);
   }
 }
 
@@ -274,9 +274,9 @@ TEST(new_values_are_laid_out_by_the_gpus_as_in_a_new_system) {
     auto twice = a;
     for (double& value : twice.val) value *= 2.5;
     GpuSystem<double> updated(a.view(), {}, {}, spec_for(pes, 2, 1));
-    const GpuSystem<double> anew(twice.view(), {}, {}, spec_for(pes, 2, 1));
+    const GpuSystem<double> fresh(twice.view(), {}, {}, spec_for(pes, 2, 1));
     CHECK(updated.update(twice.view()));
-    CHECK_EQ(first_difference(updated, anew, pes), -1);
+    CHECK_EQ(first_difference(updated, fresh, pes), -1);
     CHECK(updated.usable());
   }
   // Values that have become few: they would be coded, and do not fit.

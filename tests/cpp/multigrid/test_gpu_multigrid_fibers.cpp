@@ -162,9 +162,9 @@ void check_update(const Matrix<T>& a, T factor) {
   const auto how = solve_spec(1e-5);
   const auto system = make_system<T>(a.view(), {}, {}, where);
   const auto first = system->solve(b, {}, how, {});
-  const auto anew = make_system<T>(other.view(), {}, {}, where);
+  const auto fresh = make_system<T>(other.view(), {}, {}, where);
   CHECK(system->update(other.view()));
-  CHECK(system->solve(b, {}, how, {}).x == anew->solve(b, {}, how, {}).x);
+  CHECK(system->solve(b, {}, how, {}).x == fresh->solve(b, {}, how, {}).x);
   CHECK(system->update(a.view()));
   CHECK(system->solve(b, {}, how, {}).x == first.x);
 }

@@ -57,7 +57,7 @@ def changed(**factors: float) -> Machine:
 
 
 def facts(what: str, gpus: int) -> SystemFacts:
-    """Return how a system lies on so many GPUs, consecutive layers on each."""
+    """Return how a system lies on a number of GPUs, consecutive layers on each."""
     rows, nnz, layer = SYSTEMS[what]
     halo = 2 * layer * (gpus - 1)
     return SystemFacts(rows, nnz, gpus, (10 if what == LARGE else 2.4) * nnz, halo, layer < 16_384)
@@ -70,7 +70,7 @@ def solves(
     core: float = 1e10,
     counts: tuple[int, ...] = (1, 2, 4),
 ) -> list[Solve]:
-    """Return what solves take on a machine, iterations on so many GPUs late by some seconds."""
+    """Return what solves take on a machine, iterations on a number of GPUs late by some seconds."""
     found = []
     for what, (rows, nnz, _) in SYSTEMS.items():
         size = Size(rows, nnz, 8)
