@@ -279,7 +279,7 @@ def reject_extras(why: str, progress: ProgressLike, extras: dict[str, Any]) -> N
     given += ["progress"] if progress is not None else []
     if given:
         raise InvalidInputError(
-            f"{', '.join(given)} cannot be had here, as the host drives the iterations: {why}"
+            f"{', '.join(given)} cannot be used here, as the host drives the iterations: {why}"
         )
 
 
@@ -367,7 +367,7 @@ def jacobi(A: CsrMatrix, pc: str | Levels | Factor | None) -> LinearOperator | N
     if pc == "none":
         return None
     if pc not in (None, "jacobi"):
-        raise InvalidInputError(f"pc={pc!r} cannot be had with a callback: use 'jacobi' or 'none'")
+        raise InvalidInputError(f"pc={pc!r} cannot be used with a callback: use 'jacobi' or 'none'")
     sizes = np.abs(A.given().diagonal())  # entries below 0 are those of other methods than cg
     inverse = 1.0 / np.where(sizes > 0.0, sizes, 1.0)
     return LinearOperator(

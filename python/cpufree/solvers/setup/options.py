@@ -66,7 +66,7 @@ class SetupContext:
 
     @classmethod
     def of(cls, options: SetupOptions, laps: Laps) -> SetupContext:
-        """Return the context; what cannot be had is reported before a large matrix is read."""
+        """Return the context; what is not available is reported before a large matrix is read."""
         env, asked = Env.read(), options.asked
         if options.method == "bicgstab" and options.nullspace is not None:
             raise InvalidInputError(
