@@ -15,7 +15,7 @@ from cpufree.bench.declared.command import main
 from cpufree.triggered.extension import GPU_BACK_ENDS, load_gpu_extension
 
 EXPECTED = [1.0, 1.0, 2.0, 2.0]
-SCRIPTS = Path(__file__).parent.parent / "tests/cpp/reference/trigger_scripts.txt"
+SCRIPTS = Path(__file__).parent.parent / "tests/cpp/triggered/trigger_scripts.txt"
 
 
 def first_scripts(text: str, count: int) -> str:

@@ -1,6 +1,6 @@
 """What a call of libcpufree takes beyond its kernel, against Python's `Solver.solve`.
 
-The matrix is that of a time step of diffusion on a grid, set up once; each call solves anew, both
+The matrix is that of a time step of diffusion on a grid, set up once; each call is a whole solve,
 with the same options, so that their bits are the same, which is checked. Seconds are those of the
 call less those from the launch of the kernel to its end, which are in the column "kernel".
 libcpufree is called through ctypes, which adds a microsecond or two;

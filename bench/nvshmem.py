@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-BEGAN = time.time()  # of a worker, with what its imports need
-
-import cpufree  # noqa: E402
-from cpufree import distributed as ranks  # noqa: E402
-from cpufree.bench.declared import Bench, Call, Case  # noqa: E402
+import cpufree
+from cpufree import distributed as ranks
+from cpufree.bench.declared import Bench, Call, Case
 
 METHODS = ("cg", "pipecg", "prcg")
 LIMIT = 300.0  # seconds of a call

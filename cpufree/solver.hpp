@@ -151,13 +151,13 @@ class BasicSolver {
                std::span<const T> x0 = {}) {
     require(b.size() == rows_ && x.size() == rows_ && (x0.empty() || x0.size() == rows_),
             "b, x and x0 have a number for each of the " + std::to_string(rows_) + " rows");
-    Told told{options.progress, nullptr};
-    const cpufree_options how = given_of(options, told);
+    ProgressCall called{options.progress, nullptr};
+    const cpufree_options how = given_of(options, called);
     Result result;
     cpufree_result_init(&result, sizeof(cpufree_result));
     const std::int32_t status = cpufree_solve(
         solver_.get(), b.data(), x0.empty() ? nullptr : x0.data(), x.data(), &how, &result);
-    if (told.error) std::rethrow_exception(told.error);
+    if (called.error) std::rethrow_exception(called.error);
     throw_unless_ok(status);
     return result;
   }
@@ -186,16 +186,16 @@ class BasicSolver {
   struct Destroy {
     void operator()(cpufree_solver* solver) const { cpufree_destroy(solver); }
   };
-  struct Told {
+  struct ProgressCall {
     const SolveProgress& progress;
     std::exception_ptr error;  // which must not pass through C
 
     static std::int32_t call(std::int64_t iteration, double residual, void* context) {
-      Told& told = *static_cast<Told*>(context);
+      ProgressCall& called = *static_cast<ProgressCall*>(context);
       try {
-        return told.progress(iteration, residual) ? 0 : 1;
+        return called.progress(iteration, residual) ? 0 : 1;
       } catch (...) {
-        told.error = std::current_exception();
+        called.error = std::current_exception();
         return 1;
       }
     }
@@ -257,7 +257,7 @@ class BasicSolver {
     return given;
   }
 
-  static cpufree_options given_of(const Options& options, Told& told) {
+  static cpufree_options given_of(const Options& options, ProgressCall& called) {
     cpufree_options given;
     cpufree_options_init(&given, sizeof given);
     given.method = options.method;
@@ -270,8 +270,8 @@ class BasicSolver {
     given.replace_every = options.replace_every;
     given.chebyshev_degree = options.chebyshev_degree;
     given.device = options.device;
-    given.progress = options.progress ? &Told::call : nullptr;
-    given.context = &told;
+    given.progress = options.progress ? &ProgressCall::call : nullptr;
+    given.context = &called;
     return given;
   }
 

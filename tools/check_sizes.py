@@ -1,8 +1,7 @@
 """Check that files and folders of sources are no larger than a reader can hold.
 
 Usage: python tools/check_sizes.py [ROOT]. A file has at most 400 lines, a folder 25 sources. Prints
-what has more and exits with 1, as for exceptions that are within the limits: the list shrinks.
-Else says how many lines a reader of solvers meets, without tests.
+what has more and exits with 1. Else says how many lines a reader of solvers meets, without tests.
 """
 
 from __future__ import annotations
@@ -19,22 +18,6 @@ from tools.layer_table import PYTHON_BASE
 
 MOST_LINES, MOST_FILES = 400, 25
 SOURCES = {".py", ".hpp", ".cpp", ".cu", ".cuh", ".sh", ".cmake"}
-# From before the limits. Each is larger than they allow, or it is no exception.
-EXCEPTIONS = {
-    "cpufree/solvers/gpu/system.cpp",
-    "python/cpufree/compiler/decorated.py",
-    "tests/cpp/formats/test_warp_slices.cpp",
-    "tests/cpp/host_gpu/host_gpu.cpp",
-    "tests/cpp/multigrid/test_hierarchy.cpp",
-    "tests/cpp/solvers/test_gpu_layout_fibers.cpp",
-    "tests/cpp/solvers/test_share_layout.cpp",
-    "tests/cpp/solvers/test_solvers.cpp",
-    # Folders.
-    "cpufree/formats",
-    "cpufree/problem",
-    "python/cpufree/cli",
-    "python/cpufree/solvers",
-}
 # Foundations and solvers: what a reader of solvers meets.
 FOUNDATIONS = "base bindings/core device distributed engines formats gpu launch plugins problem "
 FOUNDATIONS += "reference trace"
@@ -64,17 +47,13 @@ def lines_of(file: Path) -> int:
 
 
 def violations(root: Path, names: list[str]) -> Iterator[str]:
-    """Yield what is too large, and exceptions that are not."""
+    """Yield what is too large."""
     sizes = {name: (lines_of(root / name), MOST_LINES, "lines") for name in names}
     folders = Counter(str(Path(name).parent) for name in names)
     sizes |= {name: (count, MOST_FILES, "sources") for name, count in folders.items()}
     for name, (size, most, what) in sorted(sizes.items()):
-        if size > most and name not in EXCEPTIONS:
+        if size > most:
             yield f"{name}: {size} {what}, of which there may be {most}: divide it"
-    for name in sorted(EXCEPTIONS):
-        size, most, _ = sizes.get(name, (0, 0, ""))
-        if size <= most:
-            yield f"{name}: within the limits: take it out of EXCEPTIONS of tools/check_sizes.py"
 
 
 def of_solvers(root: Path, names: list[str]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 from cpufree import generate
-from cpufree.cli.system_facts import undivided_facts
+from cpufree.cli.model.system_facts import undivided_facts
 from cpufree.machine import Machine, of_gpu
 from cpufree.matrix.load import as_csr
 from cpufree.model.gathers import gathered_bytes

@@ -38,7 +38,7 @@ MULTIPROCESSORS = 132
 
 @dataclass(frozen=True)
 class Told:
-    """What is predicted of a program on so many GPUs."""
+    """What is predicted of a program on a number of GPUs."""
 
     us: float
     """Of a step."""
@@ -73,7 +73,7 @@ def is_comparable(found: Told, ours: dict[str, Any], record: str, pes: int) -> b
 
 
 def scores() -> Iterator[dict[str, Any]]:
-    """Yield a line for each program of the records on so many GPUs."""
+    """Yield a line for each program of the records on a number of GPUs."""
     for record in RECORDS:
         lines = [json.loads(x) for x in (FOLDER / f"{record}.jsonl").read_text().splitlines()]
         known = of_gpu(lines[0]["gpus"][0])

@@ -14,7 +14,7 @@ namespace cpufree {
 
 // Calls f(mine, k) for every k in [0, count), by `threads` threads at most; each of them makes what
 // it works with once, mine = make(). The first exception is passed on once all calls have ended;
-// where no thread can be had, fewer do the work.
+// where no thread can be started, fewer do the work.
 template <class Make, class F>
 void in_parallel(int count, int threads, Make&& make, F&& f) {
   std::vector<std::exception_ptr> errors(

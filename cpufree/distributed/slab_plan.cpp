@@ -11,7 +11,7 @@
 #include "cpufree/distributed/slab_check.hpp"
 #include "cpufree/distributed/team_peers.hpp"
 #include "cpufree/problem/halo_build.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 

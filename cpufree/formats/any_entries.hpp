@@ -8,8 +8,8 @@
 
 #include "cpufree/base/annotate.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
-#include "cpufree/formats/slice_codes.hpp"
-#include "cpufree/formats/slice_entries.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_entries.hpp"
 
 namespace cpufree {
 

@@ -9,8 +9,8 @@
 #include "cpufree/device/block.hpp"
 #include "cpufree/device/columns.hpp"
 #include "cpufree/formats/csr_rows.hpp"
-#include "cpufree/formats/slice_turns.hpp"
-#include "cpufree/formats/sliced.hpp"
+#include "cpufree/formats/slices/slice_turns.hpp"
+#include "cpufree/formats/slices/sliced.hpp"
 
 namespace cpufree {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "cpufree/device/port.hpp"
-#include "cpufree/formats/slice_codes.hpp"
-#include "cpufree/formats/slice_entries.hpp"
-#include "cpufree/formats/slice_ring.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_entries.hpp"
+#include "cpufree/formats/slices/slice_ring.hpp"
 
 namespace cpufree {
 

@@ -38,11 +38,11 @@
 #include "cpufree/device/port.hpp"
 #include "cpufree/formats/accurate_sum.hpp"
 #include "cpufree/formats/any_entries.hpp"
-#include "cpufree/formats/slice_codes.hpp"
-#include "cpufree/formats/slice_entries.hpp"
-#include "cpufree/formats/slice_ring.hpp"
-#include "cpufree/formats/slice_sums.hpp"
-#include "cpufree/formats/slice_turns.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_entries.hpp"
+#include "cpufree/formats/slices/slice_ring.hpp"
+#include "cpufree/formats/slices/slice_sums.hpp"
+#include "cpufree/formats/slices/slice_turns.hpp"
 #include "cpufree/formats/warp_slice.hpp"
 
 namespace cpufree {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/formats/slice_writer.hpp"
+#include "cpufree/formats/slices/slice_writer.hpp"
 
 namespace cpufree {
 

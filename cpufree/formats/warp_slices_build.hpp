@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpufree/formats/slice_choice.hpp"
+#include "cpufree/formats/slices/slice_choice.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/problem/blocks/block_halo.hpp"
 #include "cpufree/problem/csr.hpp"

@@ -8,7 +8,7 @@
 #include "cpufree/distributed/slab_check.hpp"
 #include "cpufree/plugins/cpu/levels.hpp"
 #include "cpufree/problem/entries.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 
@@ -98,14 +98,14 @@ void HeldSystem<T>::check_pattern(const CsrView<T>& matrix) const {
 }
 
 template <class T>
-void HeldSystem<T>::update(const CsrView<T>& matrix, bool anew) {
+void HeldSystem<T>::update(const CsrView<T>& matrix, bool fresh) {
   system();
   check_pattern(matrix);
   check_matrix(matrix, check_);
   const int before = exponent_;
   try {
     at_scale(matrix, [&](const CsrView<T>& scaled) {
-      const bool keep = !anew || system_->plan().levels.empty();
+      const bool keep = !fresh || system_->plan().levels.empty();
       if (keep && system_->update(scaled)) return;
       system_.reset();  // there may not be memory for both
       system_ = make_system<T>(scaled, part_, order_, spec_);

@@ -20,8 +20,8 @@ class HeldSystem {
   HeldSystem(const CsrView<T>& matrix, std::span<const std::int32_t> part,
              std::span<const std::int32_t> order, SystemSpec spec, bool check);
 
-  // New values for the same pattern. `anew`: levels of multigrid get new aggregates.
-  void update(const CsrView<T>& matrix, bool anew);
+  // New values for the same pattern. `fresh`: levels of multigrid get new aggregates.
+  void update(const CsrView<T>& matrix, bool fresh);
   SolveResult solve(VectorView<const T> b, VectorView<const T> x0, VectorView<T> x,
                     const SolveSpec& spec, const Progress& progress);
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/solvers/args.hpp"
 
 namespace cpufree {

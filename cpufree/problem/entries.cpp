@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 

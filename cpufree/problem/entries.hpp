@@ -49,7 +49,7 @@ T largest_entry(std::span<const T> values);
 template <class T>
 int range_exponent(std::span<const T> values);
 
-// Whether a matrix maps translations to 0: in each row, entries of each of so many unknowns of a
+// Whether a matrix maps translations to 0: in each row, entries of each of the unknowns of a
 // node, which columns name in turn, sum to 0, but for `tolerance` times the sum of their amounts.
 // Some rows throughout the matrix are looked at first, which settles it, mostly.
 template <class T>

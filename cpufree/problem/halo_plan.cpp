@@ -9,7 +9,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/halo_build.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "cpufree/problem/row_values.hpp"
 
 namespace cpufree {

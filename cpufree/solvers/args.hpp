@@ -7,7 +7,7 @@
 #include "cpufree/device/channel.hpp"
 #include "cpufree/device/columns.hpp"
 #include "cpufree/formats/factor_slices.hpp"
-#include "cpufree/formats/slice_ring.hpp"
+#include "cpufree/formats/slices/slice_ring.hpp"
 #include "cpufree/problem/destination.hpp"
 #include "cpufree/solvers/method.hpp"
 #include "cpufree/trace/record.hpp"

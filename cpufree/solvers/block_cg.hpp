@@ -13,7 +13,7 @@
 // In exact arithmetic P^T Q = I, so that P has full rank, and only Q' can lose rank: columns of Q'
 // that depend on others are left out of Q (as Ji & Li 2017, "A breakdown-free block conjugate
 // gradient method", leave out directions), and slots of Q and P beyond the rank hold zeros. What is
-// left out of R is so small that it shows when b - A x is computed: then all columns start anew
+// left out of R is so small that it shows when b - A x is computed: then all columns start again
 // from that. Where Q' is near to dependent its factor is refined by that of Q itself.
 //
 // Each column has its own residual, stopping test, verification and reason (monitor.hpp). A column

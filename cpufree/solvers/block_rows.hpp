@@ -5,7 +5,7 @@
 
 #include "cpufree/device/block.hpp"
 #include "cpufree/formats/columns_product.hpp"
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/solvers/prefetch.hpp"
 #include "cpufree/solvers/resident.hpp"
 

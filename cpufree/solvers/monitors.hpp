@@ -165,7 +165,7 @@ class Monitors {
   }
 
   CPUFREE_KERNEL_FN void end(int k) { running_[k] = false; }
-  // Has it start anew unless it stops, as another column does.
+  // Has it start again unless it stops, as another column does.
   CPUFREE_KERNEL_FN void restart(int k) {
     if (verdict_[k] != Verdict::stop) verdict_[k] = Verdict::restart;
   }

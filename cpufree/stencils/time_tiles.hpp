@@ -107,8 +107,8 @@ class TimeTile {
     if (rest < ghost.hi[2]) copy_columns<1>(ghost, rest, ghost.hi[2] - rest);
   }
 
-  // From column `begin` on, so many times N values of every row. A thread reads kBatch times before
-  // it stores: it then waits for memory once for all of them, not for each.
+  // From column `begin` on, that number of times N values of every row. A thread reads kBatch times
+  // before it stores: it then waits for memory once for all of them, not for each.
   template <int N>
   CPUFREE_KERNEL_FN void copy_columns(const GhostCopy& ghost, std::int32_t begin,
                                       std::int32_t width) {

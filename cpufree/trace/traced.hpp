@@ -24,7 +24,7 @@ class Traced : public P {
     std::uint32_t count = 0, mask = 0;
   };
   // What is read for each record. It is held where threads read it fast: what lies in memory has to
-  // be fetched anew after each `acquire`. Copies of the port share it.
+  // be fetched again after each `acquire`. Copies of the port share it.
   struct Pens {
     TraceRing ring;
     Pen of[static_cast<unsigned>(kWriters)];

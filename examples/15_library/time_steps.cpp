@@ -1,4 +1,4 @@
-// Heat in eight plates, each on a thread of its own: finite elements, assembled anew in every time
+// Heat in eight plates, each on a thread of its own: finite elements, assembled again in every time
 // step, as the conductivity changes. Pattern and layout stay; `update` takes the values.
 //
 // The plates are insulated, so that each keeps its heat: that is what the program checks.

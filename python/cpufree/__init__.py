@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from cpufree.matrix.rows import RowSlab
     from cpufree.matrix.save import save_matrix
     from cpufree.partition.files import load_partition, save_partition
-    from cpufree.solvers.many import solve_many
-    from cpufree.solvers.many_result import ManyResult
+    from cpufree.solvers.many.result import ManyResult
+    from cpufree.solvers.many.solve_many import solve_many
     from cpufree.solvers.once import solve
     from cpufree.solvers.result import Reason, Result
-    from cpufree.solvers.scipy_cg import cg
-    from cpufree.solvers.scipy_others import bicgstab, minres
+    from cpufree.solvers.scipy_functions.cg import cg
+    from cpufree.solvers.scipy_functions.others import bicgstab, minres
     from cpufree.solvers.solver import Solver
 
 __all__ = [
@@ -102,10 +102,10 @@ _HOMES = {
     "torch": "",
     "Solver": "solvers.solver",
     "solve": "solvers.once",
-    "solve_many": "solvers.many",
-    "ManyResult": "solvers.many_result",
-    "cg": "solvers.scipy_cg",
-    **dict.fromkeys(("minres", "bicgstab"), "solvers.scipy_others"),
+    "solve_many": "solvers.many.solve_many",
+    "ManyResult": "solvers.many.result",
+    "cg": "solvers.scipy_functions.cg",
+    **dict.fromkeys(("minres", "bicgstab"), "solvers.scipy_functions.others"),
     "program": "compiler.decorated",
     **dict.fromkeys(("Reason", "Result"), "solvers.result"),
     "RowSlab": "matrix.rows",

@@ -1,6 +1,6 @@
 // Reductions and halo channels on the GPUs that are there: right under random delays over many
 // epochs, and how long they take. Usage: run_channels [GPUS] [EPOCHS] [THREADS]: on 1, 2, 4, ... up
-// to so many GPUs, in blocks of 512 and 1024 threads; with THREADS on GPUS of them alone, in blocks
+// to that number, in blocks of 512 and 1024 threads; with THREADS on GPUS of them alone, in blocks
 // of THREADS. Ends by itself: all waits are bounded.
 #include <algorithm>
 #include <chrono>

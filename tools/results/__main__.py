@@ -15,7 +15,7 @@ from tools.results.records import ROOT
 from tools.results.timeline import PICTURE, description, draw
 
 Maker = Callable[[str], str]
-"""Returns the text of a page as it is to be, from what it is."""
+"""Returns the text of a page as it will be, from what it is."""
 
 
 def _whole(text: str) -> str:

@@ -199,7 +199,7 @@ SIDES = {"small": "1024² and 128³", "least": "256² and 64³", "large": "4096�
 
 
 def _hosted_goals(found: list[Record], counts: tuple[int, ...]) -> Iterator[str]:
-    """Yield what was aimed at of the host-driven variant on so many GPUs, and what is reached."""
+    """Yield what the host-driven variant on a number of GPUs was to reach, and what it reaches."""
     for name, goal in (("small", "2"), ("least", "2"), ("large", "1.0")):
         for pes in counts:
             ratios = [over_hosted(r, pes) for r in programs_of(found, CLASSES[name])]

@@ -151,7 +151,7 @@ def multigrid() -> Iterator[Case]:
 
 
 def by_sizes(cases: Sequence[Case], least: int, most: int) -> list[float]:
-    """Return times over the best, with the CPU below and more GPUs above so many nonzeros."""
+    """Return times over the best, with the CPU below and more GPUs above a number of nonzeros."""
     found = []
     for one in cases:
         gpus = 1

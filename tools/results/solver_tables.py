@@ -28,7 +28,7 @@ COUNTS = {
     2: "both baselines",
     **{n: f"all {word} baselines" for n, word in ((3, "three"), (4, "four"), (6, "six"))},
 }
-FEW = 1 << 16  # distinct values: so many can be numbered in 16 bits
+FEW = 1 << 16  # distinct values: that many can be numbered in 16 bits
 
 
 def groups(name: str) -> list[Group]:

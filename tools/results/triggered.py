@@ -35,7 +35,7 @@ UNITS = ((1 << 20, "MB"), (1 << 10, "kB"), (1, "B"))
 
 
 def latest(folder: Path = FOLDER, gpus: int = 2) -> dict[str, Path]:
-    """Return the newest record of each study on so many GPUs, by the dates in their names."""
+    """Return the newest record of each study on a number of GPUs, by the dates in their names."""
     found = {}
     for study in STUDIES:
         names = sorted(folder.glob(f"triggered-{gpus}x-*-{study}.json"))

@@ -18,10 +18,10 @@
 #include "cpufree/bindings/arrays.hpp"
 #include "cpufree/bindings/numpy.hpp"
 #include "cpufree/multigrid/near_null_space.hpp"
-#include "cpufree/problem/compressed_graph.hpp"
 #include "cpufree/problem/entries.hpp"
-#include "cpufree/problem/partition.hpp"
-#include "cpufree/problem/partition_cost.hpp"
+#include "cpufree/problem/partition/compressed_graph.hpp"
+#include "cpufree/problem/partition/partition.hpp"
+#include "cpufree/problem/partition/partition_cost.hpp"
 #include "cpufree/problem/row_part.hpp"
 
 namespace nb = nanobind;

@@ -26,7 +26,7 @@ class FreePort {
   static constexpr std::size_t kTeamBytes = 8192;
   std::byte* team_memory() const { return memory_; }
 
-  // The same threads in teams of so many lanes: of one.
+  // The same threads in teams of `lanes` lanes: of one.
   template <int kOther>
   const FreePort& in_teams() const {
     return *this;

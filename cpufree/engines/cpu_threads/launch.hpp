@@ -31,7 +31,7 @@ struct LaunchConfig {
 // A running kernel. The destructor makes all blocks leave, and waits for them.
 class Launch {
  public:
-  // Starts `kernel(port)` on all blocks. Throws EngineError where threads cannot be had.
+  // Starts `kernel(port)` on all blocks. Throws EngineError where threads cannot be started.
   Launch(const LaunchConfig& config, std::function<void(Port&)> kernel);
   ~Launch();
   Launch(const Launch&) = delete;

@@ -1,5 +1,5 @@
-// The port of kernels whose threads wait for nobody but their team, a warp or a part of it: where a
-// thread is, and atomics.
+// The port of kernels whose threads wait for no thread outside their team, a warp or a part of it:
+// where a thread is, and atomics.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class TeamPort {
   __device__ static std::byte* team_memory() {
     return memory_on_chip() + lane() / kLanes * kTeamBytes;
   }
-  // The same threads in teams of so many lanes.
+  // The same threads in teams of a given number of lanes.
   template <int kOther>
   __device__ static TeamPort<kOther> in_teams() {
     return {};

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "cpufree/formats/layout/rows.hpp"
-#include "cpufree/formats/slice_choice.hpp"
-#include "cpufree/formats/slice_writer.hpp"
+#include "cpufree/formats/slices/slice_choice.hpp"
+#include "cpufree/formats/slices/slice_writer.hpp"
 #include "cpufree/problem/row_size.hpp"
 
 namespace cpufree::layout {

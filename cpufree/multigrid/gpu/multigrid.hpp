@@ -28,8 +28,8 @@ class GpuMultigrid {
   GpuMultigrid(const GpuPlace& place, const HierarchyOnGpu& hierarchy, const GpuLayouts<T>& rows,
                const HaloPlan<T>& plan, const std::vector<PeLayout>& of_a, int threads);
 
-  // Whether an update can compute the numbers anew: a GPU has made the levels, and had room to keep
-  // what they were made from.
+  // Whether an update can compute the numbers again: a GPU has made the levels, and had room to
+  // keep what they were made from.
   bool keeps_patterns() const { return made_ != nullptr; }
   // Numbers of a matrix with the same pattern: of A's rows as they were sent, and then as they lie
   // there. `show` is due.

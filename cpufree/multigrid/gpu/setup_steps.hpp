@@ -23,15 +23,16 @@ struct MatrixOnGpu {
   multigrid::setup::Rows view() const { return {rows, ptr.data(), col.data(), val.data()}; }
 };
 
-// Lanes that are to share a row of a matrix with so many entries: those that a warp has eight rows
-// for, or four.
+// Lanes that are to share a row of a matrix with a given number of entries: those that a warp has
+// eight rows for, or four.
 inline int lanes_of_rows(std::int64_t rows, std::int64_t nonzeros) {
   constexpr std::int64_t kShort = 12;
   return nonzeros <= kShort * rows ? multigrid::setup::kFewLanes : static_cast<int>(kTeamItems);
 }
 
-// A product, and what its numbers are computed anew from: its pattern, and lists of the rows that
-// have too many columns for tables on chip: for those of so many lanes, and for those of a warp.
+// A product, and what its numbers are computed again from: its pattern, and lists of the rows that
+// have too many columns for tables on chip: for teams of a given number of lanes, and for those of
+// a warp.
 struct ProductOnGpu : MatrixOnGpu {
   int lanes = 32;
   gpu::DeviceArray<std::int32_t> wide_rows, long_rows;
@@ -90,9 +91,9 @@ class SetupSteps {
   // Of A; or of the filtered matrix, `root`: the inverse roots of its diagonal.
   double largest_eigenvalue(const MatrixOnGpu& a, multigrid::setup::Bits strong = {},
                             const double* root = nullptr);
-  // Finds the pattern of a product whose second factor has rows for so many lanes, but for its
-  // columns. False: it takes more than `most`
-  // multiplications, or has more nonzeros than there is room for. Throws RowTooLong.
+  // Finds the pattern of a product whose second factor has rows for a given number of lanes, but
+  // for its columns. False: it takes more than `most` multiplications, or has more nonzeros than
+  // there is room for. Throws RowTooLong.
   bool plan(const multigrid::setup::Factors& factors, int lanes, std::int32_t columns, double most,
             double room, Scratch& kept, ProductOnGpu& product);
   // Computes it; columns and values are made in `memory`, where there are none.
@@ -112,7 +113,7 @@ class SetupSteps {
   gpu::DeviceArray<std::int32_t> listed(const multigrid::setup::MultiplyRows& kernel,
                                         Scratch& kept);
   double weight_of_null_vector(const MatrixOnGpu& a, const double* vector);
-  // For so many rows; in scratch memory.
+  // For a number of rows; in scratch memory.
   multigrid::setup::FarTables far_tables(std::int32_t places, std::int64_t rows);
 
   gpu::Stream stream_;

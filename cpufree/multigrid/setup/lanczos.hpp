@@ -7,7 +7,7 @@
 
 namespace cpufree::multigrid::setup {
 
-// One sum, in so many parts that threads do not wait for one another.
+// One sum, in enough parts that threads do not wait for one another.
 inline constexpr int kSumParts = 64;
 struct PartedSum {
   std::uint64_t* part = nullptr;  // kSumParts

@@ -139,7 +139,7 @@ struct RoundValues {
   }
 };
 
-// Where rows begin that come behind so many entries of others.
+// Where rows begin that come behind a given number of entries of others.
 struct ShiftBegins {
   std::int64_t count = 0;
   std::int64_t* begin = nullptr;

@@ -17,7 +17,7 @@ using layout::each_team_item;
 
 // Lanes that share a row where rows are short; else there are 32.
 inline constexpr int kFewLanes = 8;
-// f(port), of teams of so many lanes.
+// f(port), of teams of a given number of lanes.
 template <class P, class F>
 CPUFREE_KERNEL_FN auto in_teams(const P& port, int lanes, F&& f) {
   return lanes == kFewLanes ? f(port.template in_teams<kFewLanes>()) : f(port);

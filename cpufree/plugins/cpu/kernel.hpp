@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpufree/engines/cpu_threads/port.hpp"
-#include "cpufree/formats/sliced.hpp"
+#include "cpufree/formats/slices/sliced.hpp"
 #include "cpufree/problem/grid.hpp"
 #include "cpufree/solvers/args.hpp"
 #include "cpufree/solvers/host/spec.hpp"

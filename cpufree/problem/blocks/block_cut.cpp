@@ -7,7 +7,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 namespace cpufree {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 namespace cpufree {
 

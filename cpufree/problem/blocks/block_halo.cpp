@@ -10,7 +10,7 @@
 #include "cpufree/problem/blocks/cutting.hpp"
 #include "cpufree/problem/blocks/piece_cuts.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 namespace cpufree {
 

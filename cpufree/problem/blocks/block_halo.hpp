@@ -38,7 +38,7 @@ struct BlockHalos {
 // same for all PEs.
 //
 // `slice`: an interior of fewer rows counts as boundary, and so do those that would begin a slice
-// of so many, where the last slice of the boundary has room for them.
+// of that number, where the last slice of the boundary has room for them.
 template <class T>
 std::optional<BlockHalos> make_block_halos(HaloPlan<T>& plan, const Peers& peers,
                                            std::span<const std::int32_t> order, int blocks,

@@ -7,7 +7,7 @@
 
 #include "cpufree/problem/blocks/block_cut.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 namespace cpufree {
 

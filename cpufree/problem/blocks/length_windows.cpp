@@ -11,7 +11,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/blocks/interior_order.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 
 namespace cpufree {
 

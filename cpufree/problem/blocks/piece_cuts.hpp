@@ -33,8 +33,8 @@ CPUFREE_FN std::int32_t nearest_cut(const F& weight_before, std::int64_t goal, s
 
 // The place of [0, end] nearest to `cut` where the rows before and behind it differ in what they
 // read: rows of a node of a mesh, which come one after another, stay together. Where a node is
-// torn, slices of all the rows that read it have no columns in runs (formats/slice_codes.hpp).
-// same(k): whether rows k - 1 and k are alike.
+// torn, slices of all the rows that read it have no columns in runs
+// (formats/slices/slice_codes.hpp). same(k): whether rows k - 1 and k are alike.
 template <class F>
 CPUFREE_FN std::int32_t cut_between_nodes(const F& same, std::int32_t cut, std::int32_t end) {
   constexpr std::int32_t kFar = 6;  // nodes have few rows; those of a dense block are all alike

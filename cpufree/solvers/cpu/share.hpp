@@ -8,8 +8,8 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/cpu_threads/port.hpp"
-#include "cpufree/formats/sliced.hpp"
-#include "cpufree/formats/sliced_build.hpp"
+#include "cpufree/formats/slices/sliced.hpp"
+#include "cpufree/formats/slices/sliced_build.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/solvers/args.hpp"
 #include "cpufree/solvers/host/setup.hpp"

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{1} << 31;  // of one turn
 constexpr std::size_t kAlign = 16;
 constexpr std::size_t kFastBytes = 96 << 10;  // on chip, so that two blocks share a multiprocessor
-constexpr std::int64_t kHistory = 2;          // entries, which nobody asks for
+constexpr std::int64_t kHistory = 2;          // entries, which are not returned
 
 // The memory of a turn, the same on the host and on the GPU: what is filled here is copied there.
 // What is reserved after `make` is on the GPU alone.
@@ -116,7 +116,7 @@ class Turn {
     kernel.blocks = std::min(
         static_cast<int>(places_.size()),
         gpu::resident_blocks(kernel.function, kernel.threads, device_, kernel.dynamic_bytes));
-    require(kernel.blocks > 0, "a block of so many small systems has no room on this GPU");
+    require(kernel.blocks > 0, "a block of these small systems has no room on this GPU");
     const std::size_t args = arena_.template reserve<SolveArgs<Matrix>>(places_.size());
     arena_.make();
     const std::size_t work = arena_.template reserve<T>(at(kernel.blocks) * work_of_block());

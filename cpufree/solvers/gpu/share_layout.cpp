@@ -280,9 +280,9 @@ constexpr std::size_t kRoomBesideCodes = 185'000;
 constexpr std::int32_t kLongVectors = 2048;
 
 // Whether vectors are read from far memory often enough to be fetched ahead, where the largest
-// block has so many rows: from the L2 cache, where they are otherwise, that is one more thing
-// to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym, 58
-// MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
+// block has that number of rows: from the L2 cache, where they are otherwise, that is one more
+// thing to do (ecology2, 41 MB in all: 20.0 us an iteration of prcg without, 22.4 with it; tmt_sym,
+// 58 MB: 27.7 and 29.4; G3_circuit, 113 MB: 66.6 and 64.8; poisson3d of 128^3 rows, 103 MB: 84.2
 // and 76.7; one H200).
 bool prefetch_pays(const Residency& kept, const OnChipRequest& wanted, std::int32_t rows) {
   const int far = wanted.vectors - kept.vectors + (kept.direction ? 0 : 1);

@@ -1,21 +1,18 @@
 #include "cpufree/solvers/gpu/system.hpp"
 
 #include <algorithm>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/base/machine.hpp"
-#include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
-#include "cpufree/formats/slice_entries.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/multigrid/gpu/hierarchy.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/kernels/table.hpp"
 #include "cpufree/solvers/gpu/layout/inverse.hpp"
+#include "cpufree/solvers/gpu/likely_kernels.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
 #include "cpufree/solvers/gpu/plan/levels.hpp"
 #include "cpufree/solvers/gpu/plan/memory.hpp"
@@ -25,46 +22,6 @@
 namespace cpufree {
 
 namespace {
-
-// Entries of a row from which on it is likely one of a mesh whose nodes have three unknowns each.
-constexpr std::int64_t kEntriesOfMeshes = 30;
-
-// What is looked at of a matrix, to see whether its values have a dictionary.
-constexpr std::int64_t kLookedAt = 4096;
-constexpr std::size_t kFewValues = 16;
-constexpr double kVectors = 6.0;   // that a solve by prcg keeps on chip
-constexpr double kPadding = 1.15;  // entries of slices over nonzeros
-
-// What a matrix is expected to be made of on GPUs: kernels for that compile while it is laid out. A
-// small one is expected to stay on chip, with halos of blocks and its values as they are
-// (format_choice.cpp).
-template <class T>
-KernelsWanted likely_kernels(const GpuPlace& place, const CsrView<T>& matrix) {
-  const std::int64_t step = std::max<std::int64_t>(1, matrix.nnz() / kLookedAt);
-  std::set<T> values;
-  for (std::int64_t k = 0; k < matrix.nnz() && values.size() <= kFewValues; k += step)
-    if (const T value = matrix.val[at(k)]; value == value)
-      values.insert(value);  // NaN has no order
-  const bool runs = matrix.nnz() >= kEntriesOfMeshes * matrix.n;
-  const double bytes = static_cast<double>(matrix.nnz()) * (sizeof(T) + 2.0) +
-                       kVectors * static_cast<double>(matrix.n) * sizeof(T);
-  const int blocks = multiprocessors_of_pe(place.devices);
-  const bool halos = place.spec.halo < 0 && may_have_block_halos(place.spec, matrix.nnz());
-  const bool small = halos && !place.spec.single_values &&
-                     bytes <= place.spec.machine.solver_block_bytes * blocks * place.own.all;
-  const bool coded = !small && values.size() <= kFewValues;
-  SliceKinds kinds = coded ? kCodedValues : kPlainValues;
-  if (!coded && place.spec.single_values) kinds |= kSingleValues;
-  if (runs) kinds |= kRuns;
-  if (!runs || halos) kinds |= kSingles;
-  if (small) kinds |= runs ? kSimpleRuns : kSimpleColumns;
-  const double slices = kPadding * static_cast<double>(matrix.nnz()) * (coded ? 3 : sizeof(T) + 2);
-  const bool light = coded && matrix.nnz() <= kChunkWidth * matrix.n;
-  return {.kinds = kinds,
-          .on_chip = small && matrix.nnz() >= 2 * kChunkWidth * matrix.n,
-          .devices = place.devices,
-          .streams = !light && slices > place.spec.machine.solver_cached_bytes * place.own.all};
-}
 
 // What an update makes again.
 template <class T>
@@ -259,69 +216,6 @@ void GpuSystem<T>::report_multigrid() {
 }
 
 template <class T>
-bool GpuSystem<T>::set_up_by_gpus(const GivenCsr<T>& matrix, std::vector<std::int64_t> cuts) {
-  const gpu_p2p::DeviceLocks locks(place_.devices);
-  gpu_p2p::connect(place_.devices);
-  if (matrix.device != VectorView<T>::kHost && !have_room(place_, matrix, cuts))
-    return refuse("the GPU has no room to lay this matrix out"), true;
-  cuts_ = std::move(cuts);
-  SentRows<T> sent = send_to_gpus(place_, matrix, cuts_, place_.spec.inspect, timer_);
-  if (const FoundInRows& found = sent.found; !found.flaw.empty()) {
-    // Of a matrix on a GPU, and of one that was to be looked at, the host says more.
-    require(matrix.device != VectorView<T>::kHost || place_.spec.inspect, found.flaw);
-    return refuse(found.flaw), true;
-  }
-  const bool levels = place_.spec.factors.multigrid(), alone = sent.rows.size() == 1;
-  const multigrid::Options options = multigrid_options(place_.spec.factors, kMostGathered);
-  std::optional<HierarchyOnGpu> hierarchy;
-  GatheredRows<T> all;
-  if (levels && alone) {
-    const GpuRows<T>& rows = sent.rows.front();
-    hierarchy = make_hierarchy_on_gpu<T>(
-        rows.device(), {rows.rows, rows.nnz, rows.ptr.data(), rows.col.data(), rows.val.data()}, {},
-        {}, options, &timer_);
-  } else if (levels) {
-    all = gather_rows(sent.rows);
-  }
-  factor_on_gpus(sent.rows);
-  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
-  if (levels && !alone) {
-    hierarchy = make_hierarchy_on_gpu(all, rows.layouts, place_.own.all, options, &timer_);
-    all = {};
-  }
-  if (levels && !hierarchy) return cuts_.clear(), false;
-  pattern_ = rows.found.pattern;
-  layout_ = lay_out_by_gpus(place_, rows);
-  if (hierarchy) {
-    timer_.lap("layout");
-    const int threads = layout_.facts.threads;
-    multigrid_ =
-        layout_.pes.size() > 1
-            ? std::make_unique<GpuMultigrid<T>>(place_, *hierarchy, rows.layouts, layout_.plan,
-                                                layout_.pes, threads)
-            : std::make_unique<GpuMultigrid<T>>(place_, *std::move(hierarchy), rows.layouts.rows(0),
-                                                layout_.pes.front(), threads);
-    hierarchy.reset();
-    report_multigrid();
-  }
-  begin_solves([&](const auto& layouts, auto& pes) {
-    return fill_from_gpus(place_, rows.layouts, layouts, pes);
-  });
-  return true;
-}
-
-template <class T>
-void GpuSystem<T>::factor_on_gpus(const std::vector<GpuRows<T>>& rows) {
-  const FactorSpec& spec = place_.spec.factors;
-  if (!spec.any()) return;
-  factors_.resize(rows.size());
-  in_parallel(static_cast<int>(rows.size()), [&](int k) {
-    factors_[at(k)] = {rows[at(k)].first, inverse_by_gpu(rows[at(k)], fsai_options(spec.level))};
-  });
-  timer_.lap("inverse");
-}
-
-template <class T>
 void GpuSystem<T>::refuse(const std::string& why) {
   layout_.report.refused = why;
   usable_ = false;
@@ -438,34 +332,6 @@ bool GpuSystem<T>::update_by_host(const CsrView<T>& matrix) {
   return rewrite(lay_out_again(place_, layout_), [&](const auto& layouts, auto& pes) {
     return fill_from_host(place_, layout_.plan, layouts, pes);
   });
-}
-
-template <class T>
-bool GpuSystem<T>::update_by_gpus(const CsrView<T>& matrix) {
-  SentRows<T> sent = send_to_gpus(place_, GivenCsr<T>::of(matrix), cuts_, false, timer_);
-  require(sent.found.flaw.empty(), sent.found.flaw);
-  require(sent.found.pattern == pattern_,
-          "update takes a matrix of the same pattern: entries are at other places");
-  GpuMultigrid<T>* const multigrid = solve_->multigrid();
-  if (multigrid != nullptr) {
-    usable_ = false;
-    multigrid->remake(place_, sent.rows.front(),
-                      multigrid_options(place_.spec.factors, kMostGathered), timer_);
-  }
-  factor_on_gpus(sent.rows);
-  ArrivedRows<T> rows = number_on_gpus(std::move(sent), timer_);
-  const bool done =
-      rewrite(lay_out_again(place_, layout_, &rows.layouts), [&](const auto& layouts, auto& pes) {
-        return fill_from_gpus(place_, rows.layouts, layouts, pes);
-      });
-  if (multigrid == nullptr) return done;
-  usable_ = !done;  // if they do not fit: what solves read is as it was
-  if (!done) return false;
-  multigrid->rewrite(rows.layouts.rows(0), layout_.pes.front());
-  solve_->show_multigrid();
-  usable_ = true;
-  timer_.lap("levels");
-  return true;
 }
 
 // Writes values where the old ones are; false: they do not fit there.

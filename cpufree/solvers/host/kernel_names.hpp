@@ -48,7 +48,7 @@ inline const char* class_of(Preconditioner preconditioner) {
   throw InvalidInput("unknown preconditioner");
 }
 
-// The same of values of a type, for so many columns: a pointwise one is for any number.
+// The same of values of a type, for a number of columns: a pointwise one is for any number.
 inline std::string class_of(Preconditioner preconditioner, const std::string& type, int columns) {
   const bool one = columns == 1 || preconditioner == Preconditioner::none ||
                    preconditioner == Preconditioner::jacobi;

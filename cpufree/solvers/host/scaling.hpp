@@ -39,7 +39,7 @@ struct PrivateIndex {
 PrivateIndex private_index();
 
 // Throws InvalidInput unless the options are valid and the vectors have n entries (x0: or none),
-// Unsupported for a study that is not there, or a method that is not for so many columns.
+// Unsupported for a study that is not there, or a method that does not take that number of columns.
 template <class T>
 void check_solve(const SolveSpec& spec, const VectorView<const T>& b, const VectorView<const T>& x0,
                  const VectorView<T>& out, std::int32_t n, std::size_t columns = 1);

@@ -8,7 +8,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/machine.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 namespace cpufree {
 
@@ -129,7 +129,7 @@ void refuse_block_of_singles(const SolveSpec& spec, bool single_values) {
   if (single_values && spec.method == Method::block_cg)
     throw Unsupported(
         "right-hand sides are no block in mixed precision, where each replaced residual would have "
-        "all of them start anew: leave out precision='mixed', or solve columns together");
+        "all of them start again: leave out precision='mixed', or solve columns together");
 }
 
 float single_of(double value) {

@@ -63,7 +63,7 @@ void count_destinations_from_ghosts(HaloPlan<T>& plan, const Shares& shares);
 template <class T>
 void check_single_values(const SystemSpec& spec, bool nodes);
 // Throws Unsupported for a block of right-hand sides with single_values: where the residual of one
-// column is replaced, as these do often, all columns of a block start anew.
+// column is replaced, as these do often, all columns of a block start again.
 void refuse_block_of_singles(const SolveSpec& spec, bool single_values);
 // The value in single precision. Throws InvalidInput where it would be 0, infinite or lose digits.
 float single_of(double value);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "cpufree/base/named.hpp"
-#include "cpufree/formats/slice_limits.hpp"
+#include "cpufree/formats/slices/slice_limits.hpp"
 #include "cpufree/problem/factors/factors.hpp"
 
 namespace cpufree {

@@ -61,7 +61,7 @@ struct SolveSpec {
   Limits limits() const { return {time_limit, wait_limit}; }
 };
 
-// Of a solve of so many rows whose caller leaves maxiter open.
+// Of a solve of `rows` rows whose caller leaves maxiter open.
 inline std::int64_t iterations_without_limit(std::int32_t rows) { return std::int64_t{10} * rows; }
 
 struct SystemSpec {

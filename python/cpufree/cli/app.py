@@ -87,7 +87,7 @@ def add_matrix_command(name: str, app: typer.Typer) -> None:
 
 def add_predict(app: typer.Typer) -> None:
     """Add `cpufree predict`."""
-    from cpufree.cli import predict_command
+    from cpufree.cli.model import predict_command
 
     app.command("predict", epilog=predict_command.EPILOG)(predict_command.predict)
 
@@ -108,14 +108,14 @@ def add_bench(app: typer.Typer) -> None:
 
 def add_model(app: typer.Typer) -> None:
     """Add `cpufree model`."""
-    from cpufree.cli.model_commands import app as model
+    from cpufree.cli.model.commands import app as model
 
     app.add_typer(model)
 
 
 def add_simulate(app: typer.Typer) -> None:
     """Add `cpufree simulate`."""
-    from cpufree.cli import simulate_command
+    from cpufree.cli.model import simulate_command
 
     app.command("simulate", epilog=simulate_command.EPILOG)(simulate_command.simulate)
 

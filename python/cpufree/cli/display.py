@@ -21,8 +21,8 @@ from cpufree.text import number as number  # of what all commands show
 
 if TYPE_CHECKING:
     from cpufree.partition.cost import PartitionReport
-    from cpufree.solvers.answer_check import AnswerCheck
     from cpufree.solvers.memory import MemoryEstimate
+    from cpufree.solvers.scipy_functions.answer_check import AnswerCheck
 
 
 class ReportConsole(Console):

@@ -58,7 +58,7 @@ def choose_rows(source: str, asked: str, options: DistributedInputOptions) -> Ro
     """Return the matrix as one of which each rank has its own rows; None: each has all of it.
 
     Raises:
-        InvalidInputError: rows are asked for, and cannot be had of this source, with the other
+        InvalidInputError: rows are asked for, and this source cannot give them, with the other
             options, or by one process.
     """
     if asked == "whole" or (options.team is None and asked == "auto"):

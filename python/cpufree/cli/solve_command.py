@@ -33,7 +33,7 @@ from cpufree.engines.progress_bar import ProgressBar, of_digits
 from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
-from cpufree.solvers.answer_check import AnswerCheck, check_answer, judged
+from cpufree.solvers.scipy_functions.answer_check import AnswerCheck, check_answer, judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

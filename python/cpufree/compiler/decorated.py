@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property, partial
-from pickle import PicklingError
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +17,9 @@ from cpufree.compiler.emit.blocks import MEMORY
 from cpufree.compiler.explain import Explanation, explain, explain_kernel
 from cpufree.compiler.front.lower import lower
 from cpufree.compiler.front.lowered import Lowered
+from cpufree.compiler.front.remembered import Remembered
 from cpufree.compiler.front.text.source import Source
+from cpufree.compiler.function_like import FunctionLike
 from cpufree.compiler.gpu_run import gpu_runner, machine_of, multiprocessors_of, tile_memory_of
 from cpufree.compiler.grid import (
     chosen_kernel,
@@ -36,7 +34,6 @@ from cpufree.compiler.launch import Kernel, cpu_runner, kernel_of, passes
 from cpufree.compiler.layout import Layout, most_pes
 from cpufree.compiler.operations import require_numpy
 from cpufree.compiler.processes import Processes, kernel_in_processes
-from cpufree.compiler.remembered import Remembered
 from cpufree.compiler.runner import LastCall, Ran, Runner, Traced, options_of_run
 from cpufree.compiler.work import ProgramWork, on_one_pe
 from cpufree.distributed import Team
@@ -62,14 +59,10 @@ GpusLike: TypeAlias = "str | Sequence[int]"
 Progress: TypeAlias = ProgressLike
 
 
-class Program:
+class Program(FunctionLike):
     """A function whose calls run as one persistent kernel, with the results of NumPy."""
 
     is_cpufree_program = True
-    receiver: tuple[Any, ...] = ()
-    """The object whose method this is: the first argument of all calls."""
-    __signature__: inspect.Signature
-    """Of a method: without its object."""
     engine = property(lambda self: self._last.engine, doc="Engine of the last call.")
     pes = property(lambda self: self._last.pes, doc="PEs of the last call.")
     devices = property(
@@ -81,57 +74,12 @@ class Program:
     def __init__(self, function: Callable[..., Any]) -> None:
         require_numpy()
         self.source = Source.of(function)
-        self.function = function
+        super().__init__(function)
         self.name = function.__name__
-        self.signature = inspect.signature(function)
-        self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
-        self.__qualname__ = function.__qualname__
-        self.__module__ = function.__module__
-        self.__wrapped__ = function
         self._last = LastCall()
         self._kernels: dict[str, Kernel] = {}
         self._remembered = Remembered(self.source, lower)
         self._gpu_runs = KeptRunners(MOST_GPU_RUNS)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Program:
-        """Return the program as a method of an object: functions are bound so, too."""
-        return self if instance is None or self.receiver else self._bound(instance)
-
-    def _bound(self, instance: Any) -> Program:
-        bound = object.__new__(type(self))
-        bound.__dict__.update(self.__dict__)
-        bound.receiver, bound.__signature__ = (instance,), self._signature_of_method
-        return bound
-
-    @cached_property
-    def _signature_of_method(self) -> inspect.Signature:
-        return self.signature.replace(parameters=[*self.signature.parameters.values()][1:])
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        """Let pickle and copy.deepcopy take a program by its name, as they take functions."""
-        if self.receiver:
-            return getattr, (self.receiver[0], self.function.__name__)
-        found: Any = sys.modules.get(self.function.__module__)
-        for part in self.function.__qualname__.split("."):
-            found = getattr(found, part, None)
-        if found is self:
-            return str(self.function.__qualname__)
-        if found is self.function:
-            return type(self), (found,)
-        raise PicklingError(
-            f"{self.function.__qualname__} of {self.function.__module__} is not this program, so "
-            "other processes cannot find it: programs are sent by name; define it at the top of a "
-            "module"
-        )
-
-    def __copy__(self) -> Program:
-        """Return the program itself: functions are copied so, too."""
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Program:
-        """Return the program itself; of a method, that of a copy of its object."""
-        return self._bound(deepcopy(self.receiver[0], memo)) if self.receiver else self
 
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         return Arguments.of(self.signature, self.name, (*self.receiver, *args), kwargs)

@@ -59,12 +59,12 @@ def swept_groups(program: ir.Program, kept: Collection[str]) -> ir.Program:
 
 
 def grid_passes(program: ir.Program, kept: Collection[str], pes: int = 2) -> ir.Program:
-    """Return a program ready for sweeps over memory of so many PEs (2: of any); checked."""
+    """Return a program ready for sweeps over memory of `pes` PEs (2: of any number); checked."""
     return with_barriers(swept_groups(program, kept), pes)
 
 
 def with_barriers(groups: ir.Program, pes: int) -> ir.Program:
-    """Return a program of groups as sweeps of so many PEs do it; checked."""
+    """Return a program of groups as sweeps of `pes` PEs do it; checked."""
     made = interleave(groups)
     made = add_barriers(by_one_block(made) if pes == 1 else made)
     check_barriers(made)

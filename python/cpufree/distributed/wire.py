@@ -18,7 +18,7 @@ _MOST_FIRST_FACTS = 1 << 12
 FIRST_SECONDS = 5.0
 # Bytes for which there is room before any has come; from then on there is as much as has come.
 _FIRST_ROOM = 1 << 16
-# A machine that is switched off, or cut off, answers no probe; it is given up after so many
+# A machine that is switched off, or cut off, answers no probe; it is given up after that many
 # seconds. The kernel sends and answers probes, however busy the process is. Data
 # without an answer has longer: newer kernels count the time in which the receiver has no room, too,
 # and that one may be there, and merely not read for a while.

@@ -18,7 +18,7 @@ from cpufree.env import Env
 from cpufree.extension import load_core
 
 LARGE_FILE = 4 << 20
-"""Bytes from which a file holds so many nonzeros that "auto" takes a GPU, whatever its format."""
+"""Bytes from which a file holds enough nonzeros that "auto" takes a GPU, whatever its format."""
 
 
 def start_gpus(asked: Asked, env: Env, source: Any) -> threading.Thread | None:

@@ -30,7 +30,13 @@ class Size:
 
     @property
     def stored(self) -> float:
-        """Bytes in memory: values with their columns and padding, and vectors."""
+        """Bytes in memory: values with their columns and padding, and vectors.
+
+        A choice is made before the matrix is looked at, so rows and entries are all there is to go
+        by. `Solver.estimate` lays the matrix out, which takes as long as a set-up on the CPU, and
+        set-ups check what that gives. Of a 7-point grid of 110³ rows a solve keeps 143 MB, its
+        set-up takes 559 MB at most, and this is 278 MB.
+        """
         return (self.value_bytes + 6) * self.nnz + self.vectors * self.value_bytes * self.rows
 
     @property

@@ -33,7 +33,7 @@ def place(
         team: of an engine of several processes, which all call this together.
 
     Raises:
-        InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for cannot be had.
+        InvalidInputError, UnsupportedError, NotEnoughGpusError: what is asked for is not available.
         OutOfMemoryError: no number of GPUs has the memory.
     """
     named = named_engine(work.kind, asked, env, input_gpu is not None)
@@ -53,7 +53,7 @@ def place(
 
 
 def named_engine(kind: Kind, asked: Asked, env: Env, on_gpu: bool = False) -> str:
-    """Return the engine that is asked for by name, "auto" where none is, once it can be had.
+    """Return the engine that is asked for by name, "auto" where none is, once it is known to work.
 
     Args:
         kind: of the work.
@@ -61,7 +61,7 @@ def named_engine(kind: Kind, asked: Asked, env: Env, on_gpu: bool = False) -> st
         on_gpu: arrays of it lie on a GPU.
 
     Raises:
-        UnsupportedError: it cannot be had here, or not for this work.
+        UnsupportedError: it is not available here, or not for this work.
         InvalidInputError: it contradicts gpus, or the arrays on a GPU.
     """
     by = "" if asked.engine != "auto" else " (by CPUFREE_ENGINE)"

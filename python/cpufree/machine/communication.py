@@ -49,7 +49,7 @@ class Curve:
         return {"start": "s", **{f"slope{k}": "s/B" for k in range(len(self.breaks) + 1)}}
 
     def __call__(self, size: ArrayLike) -> Array:
-        """Return the time for messages of so many bytes, 0 included."""
+        """Return the time for messages of a number of bytes, 0 included."""
         m = np.asarray(size, dtype=np.float64)
         if self.form == "power":
             scale, exponent, gap = self.values

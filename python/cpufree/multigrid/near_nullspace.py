@@ -174,7 +174,7 @@ def _load(path: Any, name: str) -> Any:
 
 
 def _vectors(vectors: npt.NDArray[Any], n: int, most: int = MOST) -> npt.NDArray[Any]:
-    """Return vectors that are given, at most so many, once they can be used."""
+    """Return vectors that are given, at most `most`, once they can be used."""
     rows, k = vectors.shape
     if rows != n or not 1 <= k <= most:
         raise VectorError(

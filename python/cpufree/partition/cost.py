@@ -122,7 +122,7 @@ class Gain:
 def graph_entries(A: CsrMatrix) -> float:
     """Return about how many entries the graph of A has once rows with the same columns are one.
 
-    By a sample of rows: where a share of them follow one with the same columns, so many vertices
+    By a sample of rows: where a share of them follow one with the same columns, as many vertices
     are left out, and columns likewise.
     """
     n = A.shape[0]
@@ -187,8 +187,3 @@ class Spread:
     def cut(self, pes: int) -> float:
         """Return about how many entries of such a PE read values that it receives."""
         return min(2, pes - 1) * min(self.crossings, self.graph_entries / 2)
-
-    def is_good(self, pes: int) -> bool:
-        """Return whether consecutive rows leave nothing to gain, as far as the sample tells."""
-        halo = 2 * (pes - 1) * min(self.reach, self.rows / pes)
-        return halo <= GOOD_HALO_SHARE * self.rows

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from cpufree.output_file import write_file
+from cpufree.model.plots import INK, tidy
 from cpufree.simulate.graph import LANES, Graph
 from cpufree.simulate.programs import Workload
 from cpufree.simulate.run import Run
@@ -22,7 +20,6 @@ from cpufree.simulate.study import Message
 from cpufree.simulate.sweep import Point
 from cpufree.simulate.timeline import slices
 
-INK = "#222222"
 COLOR_OF = {
     "cpu": "#5b6b7a", "hdn": "#c8553d", "gds": "#e0a458", "nccl": "#8a5aab", "tn": "#2563a8",
     "proxy": "#3aa6a6", "native": "#2f8f5b",
@@ -46,24 +43,6 @@ GROUP_OF = {
 """What is in neither is what a GPU does for messages."""
 SHOWN = 4
 """PEs on a picture of a timeline."""
-
-
-def save_plot(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure; the suffix of the path says in which format."""
-    FigureCanvasAgg(figure)
-    kind = os.path.splitext(path)[1][1:].lower()
-    with write_file(path) as file:
-        figure.savefig(file, dpi=150, format=kind)
-
-
-def _tidy(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, fontsize=10, loc="left", color=INK)
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.grid(True, which="major", color="#e5e5e5", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 def _power_ticks(axes: Axes, numbers: Sequence[int]) -> None:
@@ -91,8 +70,8 @@ def draw_sweep(points: Sequence[Point], title: str, what: str) -> Figure:
     right.set_ylim(0, max(105, max(point.efficiency for point in points) * 105))
     for axes in (left, right):
         _power_ticks(axes, numbers)
-    _tidy(left, title, "PEs", f"time of {what} [µs]")
-    _tidy(right, "parallel efficiency", "PEs", "efficiency [%]")
+    tidy(left, title, "PEs", f"time of {what} [µs]")
+    tidy(right, "parallel efficiency", "PEs", "efficiency [%]")
     left.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
     left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     left.yaxis.set_minor_formatter(NullFormatter())
@@ -120,7 +99,7 @@ def draw_timeline(graph: Graph, run: Run, title: str, pes: int = SHOWN) -> Figur
     for at, (pe, _) in enumerate(rows):
         if at and rows[at - 1][0] != pe:
             axes.axhline(at - 0.5, color="#bbbbbb", linewidth=0.6)
-    _tidy(axes, title, "time [µs]", "")
+    tidy(axes, title, "time [µs]", "")
     used = {GROUP_OF.get(one.what, "GPU for messages") for one in shown}
     figure.legend(
         handles=[Patch(color=c, label=g) for g, c in COLOR_OF_GROUP.items() if g in used],
@@ -147,17 +126,17 @@ def draw_paper(
     a.plot([messages[w].kernel_end for w in ways], [NAME_OF[w] for w in ways], "|", color=INK,
            markersize=16, markeredgewidth=2)  # fmt: skip
     a.invert_yaxis()
-    _tidy(a, "figure 8: a cache line has arrived (| the kernel has ended)", "time [µs]", "")
+    tidy(a, "figure 8: a cache line has arrived (| the kernel has ended)", "time [µs]", "")
     for way, times in iterations.items():
         b.plot(sides, [h / t for h, t in zip(iterations["hdn"], times, strict=True)],
                color=COLOR_OF[way], marker="o", markersize=3, label=NAME_OF[way])  # fmt: skip
     _power_ticks(b, [n for n in sides if n & (n - 1) == 0])
-    _tidy(b, "figure 9: a Jacobi iteration", "points of a PE in a direction",
+    tidy(b, "figure 9: a Jacobi iteration", "points of a PE in a direction",
           "speed-up over host-driven")  # fmt: skip
     for way, times in reductions.items():
         c.plot(nodes, [h / t for h, t in zip(reductions["cpu"], times, strict=True)],
                color=COLOR_OF[way], marker="o", markersize=3, label=NAME_OF[way])  # fmt: skip
-    _tidy(c, "figure 10: an all-reduce of 8 MB", "nodes", "speed-up over the CPU")
+    tidy(c, "figure 10: an all-reduce of 8 MB", "nodes", "speed-up over the CPU")
     _bars(d, training, workloads)
     handles: list[Artist] = [Patch(color=COLOR_OF[w], label=NAME_OF[w]) for w in iterations]
     handles.append(Line2D([], [], color=INK, label="bound of Amdahl"))
@@ -179,5 +158,5 @@ def _bars(
         range(len(workloads)), [w.name.replace(" ", "\n") for w in workloads], fontsize=8
     )
     axes.set_ylim(0.95, max(w.bound() for w in workloads if w.bound() < 1.9) * 1.04)
-    _tidy(axes, "figure 11: training on 8 nodes", "", "speed-up over host-driven")
+    tidy(axes, "figure 11: training on 8 nodes", "", "speed-up over host-driven")
     axes.text(1, axes.get_ylim()[1], "bound: 2.0", ha="center", va="top", fontsize=8, color=INK)

@@ -20,19 +20,19 @@ from cpufree.laps import Laps
 from cpufree.log import log_choices, log_times
 from cpufree.machine import least
 from cpufree.matrix.rows import RowSlab, RowSource
-from cpufree.solvers import agreement
-from cpufree.solvers.layout import Layout, lay_out, relaid
 from cpufree.solvers.nullspace import NullSpace, singular_note
-from cpufree.solvers.preparation import Prepared, prepare_values
-from cpufree.solvers.setup import lay_out_matrix, set_up
-from cpufree.solvers.setup_options import SetupContext, SetupOptions, working
+from cpufree.solvers.setup import agreement
+from cpufree.solvers.setup.layout import Layout, lay_out, relaid
+from cpufree.solvers.setup.options import SetupContext, SetupOptions, working
+from cpufree.solvers.setup.preparation import Prepared, prepare_values
+from cpufree.solvers.setup.setup import lay_out_matrix, set_up
 from cpufree.solvers.work import SYSTEM
 from cpufree.text import counted
 
 REUSE = ("auto", "pattern", "none")
 """Whether an update keeps the aggregates of multigrid."""
 MOST_MORE = 1.5
-"""Iterations over those of the first solve, from which "auto" has aggregates made anew."""
+"""Iterations over those of the first solve, from which "auto" has new aggregates made."""
 
 
 class MatrixOnPes:
@@ -177,8 +177,8 @@ class MatrixOnPes:
             laps.lap("agree")
         notes = self._notes_on(prepared, laps)
         self._writing = True
-        anew = reuse == "none" or (reuse == "auto" and self._aggregates_are_bad())
-        layout = _with_warnings(self._laid_out_anew(prepared, laps, anew), notes)
+        fresh = reuse == "none" or (reuse == "auto" and self._aggregates_are_bad())
+        layout = _with_warnings(self._laid_out_again(prepared, laps, fresh), notes)
         self._take(layout, prepared, laps)
         self._writing = False
         log_times("update", self.setup_timings)
@@ -299,15 +299,15 @@ class MatrixOnPes:
         first = next(count for count, of in self._with_amg if of == rtol)
         return last > MOST_MORE * first
 
-    def _laid_out_anew(self, prepared: Prepared, laps: Laps, anew: bool = False) -> Layout:
+    def _laid_out_again(self, prepared: Prepared, laps: Laps, fresh: bool = False) -> Layout:
         """Return the layout with other values; where they do not fit, another one.
 
-        `anew`: where multigrid is set up, no layout that there is will do.
+        `fresh`: where multigrid is set up, no layout that there is will do.
 
         It is one of the same kind, unless engine and GPUs are left open and the iterations until
         now have another one give the answers sooner.
         """
-        keep = not (anew and self.layout.plan.get("levels"))
+        keep = not (fresh and self.layout.plan.get("levels"))
         layout = relaid(self.layout, prepared, laps) if keep else None
         if layout is not None:
             return layout

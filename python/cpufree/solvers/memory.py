@@ -21,9 +21,9 @@ from cpufree.multigrid.given_levels import Levels
 from cpufree.multigrid.near_nullspace import ModesGiven, ModesLike
 from cpufree.partition.part_vector import PartitionLike, as_part_vector
 from cpufree.solvers.factors import PreconditionerChoice, set_up_of
-from cpufree.solvers.layout import Sharing
 from cpufree.solvers.precision import single_values, solve_type
-from cpufree.solvers.preparation import prepare
+from cpufree.solvers.setup.layout import Sharing
+from cpufree.solvers.setup.preparation import prepare
 from cpufree.text import counted
 
 

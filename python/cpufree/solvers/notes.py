@@ -13,8 +13,8 @@ from cpufree.solvers.result import Reason, Result
 
 # The recursive residual may understate the true one by this factor before the user is warned.
 GAP = 10.0
-# A weighted residual above this part of b, and so many times the plain one, is told. Of systems
-# without penalties it is up to 5 times the plain one; of one with 0.035, x was wrong by 10 %.
+# A weighted residual above this part of b, and this many times the plain one, is reported. Of
+# systems without penalties it is up to 5 times the plain one; of one with 0.035, x was off by 10 %.
 HIDDEN, HIDDEN_TIMES = 0.01, 10.0
 
 _INDEFINITE = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cpufree.solvers.layout import Layout
 from cpufree.solvers.result import Reason, Result
+from cpufree.solvers.setup.layout import Layout
 
 if TYPE_CHECKING:
     from cpufree._core import Outcome

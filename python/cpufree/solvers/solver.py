@@ -46,7 +46,7 @@ from cpufree.solvers.memory import estimate
 from cpufree.solvers.nullspace import NullSpaceLike
 from cpufree.solvers.precision import single_values
 from cpufree.solvers.result import Result
-from cpufree.solvers.setup_options import SetupOptions
+from cpufree.solvers.setup.options import SetupOptions
 from cpufree.trace.asked import TraceGiven
 
 

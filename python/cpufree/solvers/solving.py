@@ -23,13 +23,13 @@ from cpufree.log import log_times, logger
 from cpufree.solvers import columns, on_gpu
 from cpufree.solvers.column_groups import BLOCK_METHOD, Several, Way, choose_way, padded
 from cpufree.solvers.exclusive_lock import ExclusiveLock
-from cpufree.solvers.layout import Layout
 from cpufree.solvers.matrix_on_pes import MatrixOnPes
 from cpufree.solvers.notes import numerical_notes, rounding_note
 from cpufree.solvers.nullspace import note_of
 from cpufree.solvers.outcome import result_of
 from cpufree.solvers.precision import failure_notes
 from cpufree.solvers.result import Reason, Result
+from cpufree.solvers.setup.layout import Layout
 from cpufree.solvers.vectors import Vectors, as_parts, prepare_vectors, solution
 from cpufree.text import counted
 from cpufree.trace import asked
@@ -237,7 +237,7 @@ def way_of(matrix: MatrixOnPes, layout: Layout, call: Call) -> Way:
     """Return how several columns are solved."""
     refused = layout.opened().refuses_columns()
     if call.way == "block" and layout.plan.get("single_values"):
-        refused = "in mixed precision each replaced residual would have all of them start anew"
+        refused = "in mixed precision each replaced residual would have all of them start again"
     several = Several(
         columns=call.columns,
         method=call.asked_method,

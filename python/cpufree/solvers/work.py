@@ -90,6 +90,6 @@ class SystemWork(Work):
 
 
 def iteration_on(gpus: int, size: Size, known: machine.Machine) -> float:
-    """Return the predicted seconds of an iteration on so many GPUs, by the size alone."""
+    """Return the predicted seconds of an iteration on a number of GPUs, by the size alone."""
     facts = estimate(max(1, size.rows), size.nnz, gpus, size.value_bytes)
     return iteration_seconds(facts, "prcg", known).seconds

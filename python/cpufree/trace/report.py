@@ -49,7 +49,7 @@ class Report:
     transfer: dict[str, float]
     """From then on."""
     late_receiver: dict[str, float]
-    """How long messages lay there before they were looked for; nobody waits then."""
+    """How long messages lay there before they were looked for; no thread waits then."""
     longest: tuple[Longest, ...]
     path: Path
 

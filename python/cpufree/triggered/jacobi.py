@@ -57,7 +57,7 @@ def jacobi(
     Raises
     ------
     InvalidInputError
-        The grid is too small for so many blocks, or no grid.
+        The grid is too small for that number of blocks, or no grid.
     EngineError
         A wait was given up; the message says what the NICs had seen.
 

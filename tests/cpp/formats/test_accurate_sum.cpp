@@ -3,8 +3,8 @@
 
 #include "cpufree/engines/cpu_threads/port.hpp"
 #include "cpufree/formats/csr_rows.hpp"
-#include "cpufree/formats/sliced.hpp"
-#include "cpufree/formats/sliced_build.hpp"
+#include "cpufree/formats/slices/sliced.hpp"
+#include "cpufree/formats/slices/sliced_build.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 

@@ -32,7 +32,7 @@ SparseFactor random_factor(std::int32_t rows, std::int32_t longest, unsigned see
   return f;
 }
 
-// Rows dealt out to `blocks` blocks, every so many to the same one.
+// Rows dealt out to `blocks` blocks, in turn.
 PrivatePlaces deal(std::int32_t rows, std::int32_t blocks) {
   PrivatePlaces places;
   places.place.resize(at(rows));

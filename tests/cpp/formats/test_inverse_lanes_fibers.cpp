@@ -73,7 +73,7 @@ TEST(rows_without_a_factor_are_those_of_one_lane) {
   CHECK(check_lanes(banded(20, 12, 4.0), 0, 20).replaced > 0);
 }
 
-// One of all rows, as where the pattern is not symmetric, and nobody has looked.
+// One of all rows, as where the pattern is not symmetric, and that is not known.
 TEST(entries_are_sorted_in_rows_of_any_length) {
   std::mt19937 random(5);
   for (const std::int32_t length : {0, 1, 2, 17, 1000, 40'000}) {

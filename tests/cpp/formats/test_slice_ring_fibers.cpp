@@ -10,7 +10,7 @@ using namespace slice_share;
 
 namespace {
 
-// Through rings of so many slots, which a port's copies fill.
+// Through rings of a number of slots, which a port's copies fill.
 template <class P, class As>
 bool products_of_port_right(const Share& s, int slots, std::uint64_t seed, As as) {
   const RingShape shape{slots, slot_bytes<double>(s.shape), kThreads / kSliceRows, true};

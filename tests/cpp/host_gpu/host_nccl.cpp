@@ -87,7 +87,7 @@ void match(Clique& clique, HostComm& me) {
 gpuError_t launch(const Pending& pending) {
   HostComm* const me = pending.comm;
   const std::shared_ptr<Clique> clique = me->clique;  // which outlives what is under way
-  // A graph is launched again and again: what is done is undone when it begins anew.
+  // A graph is launched again and again: what is done is undone when it begins again.
   const auto original = std::make_shared<Operation>(pending.operation);
   const auto mine = std::make_shared<Operation>();
   const auto ready = [=] {

@@ -82,4 +82,7 @@ void while_asking();
 void finish_all();
 void enqueue(Stream* stream, std::shared_ptr<Nodes> nodes);
 
+// The device whose memory `p` is in; -1: of none.
+int lies_on(const void* p);
+
 }  // namespace host_gpu

@@ -9,25 +9,17 @@
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
+#include "solves.hpp"
 
 using namespace cpufree;
 using namespace testing_matrices;
+using namespace testing_solves;
 
 namespace {
 
 const std::vector<std::pair<int, int>> kShapes = {{1, 1}, {1, 3}, {2, 1}, {3, 2}, {8, 4}};
 constexpr Method kMinres = Method::minres, kBicgstab = Method::bicgstab;
 constexpr Preconditioner kNone = Preconditioner::none, kJacobi = Preconditioner::jacobi;
-
-SolveSpec spec_of(Method method, Preconditioner pc, double rtol = 1e-9) {
-  SolveSpec s;
-  s.method = method;
-  s.preconditioner = pc;
-  s.rtol = rtol;
-  s.maxiter = 5000;
-  s.wait_limit = 300.0;
-  return s;
-}
 
 template <class T>
 Solution<T> solved(const Matrix<T>& a, const std::vector<T>& b, const SolveSpec& spec, int pes = 2,
@@ -37,16 +29,6 @@ Solution<T> solved(const Matrix<T>& a, const std::vector<T>& b, const SolveSpec&
   return make_system<T>(a.view(), random_partition(a.n(), pes, 7), {}, where)
       ->solve(b, x0, spec, {});
 }
-
-template <class T>
-double true_residual(const Matrix<T>& a, const std::vector<T>& b, const std::vector<T>& x) {
-  const reference::Vec rhs(b.begin(), b.end());
-  const auto r =
-      reference::axpy(rhs, -1.0, reference::multiply(a.view(), reference::Vec(x.begin(), x.end())));
-  return std::sqrt(reference::dot(r, r));
-}
-
-double norm(const std::vector<double>& v) { return std::sqrt(reference::dot(v, v)); }
 
 // A saddle point problem: a Laplacian, and constraints without a diagonal.
 Matrix<double> saddle(std::int32_t n, std::int32_t constraints) {

@@ -198,14 +198,14 @@ TEST(numbers_made_anew_have_the_bits_of_a_new_hierarchy) {
     auto made = *on_gpu(a, {}, {}, options);
     remake_hierarchy_on_gpu<double>(0, given(other), options, made);
     const auto again = made.download();
-    const auto anew = on_gpu(other, {}, {}, options)->download();
-    CHECK(again.scale == anew.scale);
-    CHECK(again.inverse == anew.inverse);
+    const auto fresh = on_gpu(other, {}, {}, options)->download();
+    CHECK(again.scale == fresh.scale);
+    CHECK(again.inverse == fresh.inverse);
     for (std::size_t l = 0; l < again.levels.size(); ++l) {
-      CHECK(same(again.levels[l].matrix, anew.levels[l].matrix));
-      CHECK_EQ(again.levels[l].lambda, anew.levels[l].lambda);
+      CHECK(same(again.levels[l].matrix, fresh.levels[l].matrix));
+      CHECK_EQ(again.levels[l].lambda, fresh.levels[l].lambda);
       if (l + 1 < again.levels.size())
-        CHECK(same(again.levels[l].prolongator, anew.levels[l].prolongator));
+        CHECK(same(again.levels[l].prolongator, fresh.levels[l].prolongator));
     }
   }
 }

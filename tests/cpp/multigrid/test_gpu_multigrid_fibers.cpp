@@ -44,7 +44,7 @@ TEST(cycles_are_the_same_whether_levels_have_packets_or_flags) {
   how.maxiter = 2;
   const auto expected = on_cpu(a, spec_for(1), how).x;
   std::vector<std::vector<double>> found;
-  for (const std::int32_t most : {0, 300, 2000, 20'000}) {
+  for (const std::int32_t most : {0, 300, 20'000}) {
     auto where = spec_for(1);
     where.factors.gathered = most;
     found.push_back(solve(a, where, how, 3).x);
@@ -118,7 +118,7 @@ TEST(what_multigrid_leaves_no_choice_of_is_refused) {
 }
 
 TEST(iterations_are_the_same_whether_the_host_or_a_gpu_makes_the_levels) {
-  for (const int pes : {1, 2, 3}) check_alike_by_host_and_gpu(grid2d(90, 80), spec_for(pes), 3);
+  for (const int pes : {1, 3}) check_alike_by_host_and_gpu(grid2d(90, 80), spec_for(pes), 3);
   check_alike_by_host_and_gpu(grid2d(50, 40), spec_for(1, 2, 256));
   check_alike_by_host_and_gpu(grid2d<float>(50, 40, 0.1), spec_for(1));
   check_alike_by_host_and_gpu(irregular(900, 6), spec_for(1));
@@ -162,9 +162,9 @@ void check_update(const Matrix<T>& a, T factor) {
   const auto how = solve_spec(1e-5);
   const auto system = make_system<T>(a.view(), {}, {}, where);
   const auto first = system->solve(b, {}, how, {});
-  const auto anew = make_system<T>(other.view(), {}, {}, where);
+  const auto fresh = make_system<T>(other.view(), {}, {}, where);
   CHECK(system->update(other.view()));
-  CHECK(system->solve(b, {}, how, {}).x == anew->solve(b, {}, how, {}).x);
+  CHECK(system->solve(b, {}, how, {}).x == fresh->solve(b, {}, how, {}).x);
   CHECK(system->update(a.view()));
   CHECK(system->solve(b, {}, how, {}).x == first.x);
 }

@@ -1,4 +1,4 @@
-// Systems of several unknowns a node, and hierarchies whose numbers alone are made anew.
+// Systems of several unknowns a node, and hierarchies whose numbers alone are made again.
 #include <cmath>
 
 #include "cpufree/multigrid/hierarchy.hpp"

@@ -15,7 +15,7 @@ namespace setup = multigrid::setup;
 
 namespace {
 
-// Rows with up to so many entries and the diagonal.
+// Rows with up to a number of entries and the diagonal.
 Matrix<double> scattered(std::int32_t n, std::int32_t entries) {
   std::mt19937 random(7);
   std::uniform_int_distribution<std::int32_t> column(0, n - 1);

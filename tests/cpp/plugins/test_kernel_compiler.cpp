@@ -7,7 +7,7 @@
 
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"
@@ -34,7 +34,7 @@ std::string compile(const std::string& source, bool quickly = true,
   return compiler().compile(source, architecture, kernel_headers(), options);
 }
 
-// How many of so many kernels are compiled: the first ones.
+// How many of a number of kernels are compiled: the first ones.
 std::size_t count_of(std::size_t all, std::size_t usual) {
   const char* const asked = std::getenv("CPUFREE_TEST_KERNELS");
   return std::min(all, asked == nullptr ? usual : static_cast<std::size_t>(std::atoll(asked)));

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/partition.hpp"
-#include "cpufree/problem/row_graph.hpp"
+#include "cpufree/problem/partition/partition.hpp"
+#include "cpufree/problem/partition/row_graph.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 

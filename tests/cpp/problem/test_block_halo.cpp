@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 

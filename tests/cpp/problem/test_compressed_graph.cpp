@@ -1,4 +1,4 @@
-#include "cpufree/problem/compressed_graph.hpp"
+#include "cpufree/problem/partition/compressed_graph.hpp"
 
 #include <algorithm>
 #include <cstdint>

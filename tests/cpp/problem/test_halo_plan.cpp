@@ -7,7 +7,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "cpufree/reference/cg.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"

@@ -1,4 +1,4 @@
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 
 #include "cpufree/problem/blocks/block_plan.hpp"
 #include "cpufree/problem/blocks/slice_width.hpp"

@@ -1,4 +1,4 @@
-#include "cpufree/problem/partition_cost.hpp"
+#include "cpufree/problem/partition/partition_cost.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "harness.hpp"
 #include "matrices.hpp"
 
@@ -94,7 +94,7 @@ TEST(parts_without_rows_cost_nothing) {
   check_cost(a, part, 6);
 }
 
-// So many that their bits are not held at once, and that several threads count.
+// Enough that their bits are not held at once, and that several threads count.
 TEST(cost_of_a_large_grid_on_many_pes_is_as_counted_by_hand) {
   const auto a = grid2d(700, 700);
   check_cost(a, contiguous_partition(a.row_ptr, 1024), 1024);

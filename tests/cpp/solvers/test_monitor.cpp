@@ -164,7 +164,7 @@ TEST(squares_that_will_underflow_or_have_overflowed_are_out_of_range) {
 }
 
 namespace {
-// So many iterations of pipecg in which the residual does not move, the gain of each so large.
+// Iterations of pipecg in which the residual does not move, the gain of each so large.
 bool stalls(int iterations, double gain, double last = 1.0, double square = 1e-4,
             bool guess = false) {
   auto p = params_with(1e-15);
@@ -195,8 +195,8 @@ TEST(recurrences_stall_where_neither_residual_nor_x_moves) {
 }
 
 namespace {
-// So many iterations on so many rows, each of which shrinks the square of the residual by `factor`;
-// asked once before, at the last but 50.
+// Iterations on a number of rows, each of which shrinks the square of the residual by
+// `factor`; asked once before, at the last but 50.
 bool late(int iterations, double rows, double factor) {
   auto p = params_with(1e-8);
   p.maxiter = 10000;

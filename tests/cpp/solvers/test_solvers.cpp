@@ -21,32 +21,6 @@ namespace {
 
 const std::vector<std::pair<int, int>> kShapes = {{1, 1}, {1, 3}, {2, 1}, {3, 2}, {8, 4}};
 
-SolveSpec spec_of(Method method, Preconditioner pc, double rtol = 1e-9) {
-  SolveSpec s;
-  s.method = method;
-  s.preconditioner = pc;
-  s.rtol = rtol;
-  s.maxiter = 5000;
-  s.wait_limit = 300.0;
-  return s;
-}
-
-template <class T>
-std::unique_ptr<System<T>> system_of(const Matrix<T>& a, int pes, int blocks, unsigned seed = 7) {
-  return make_system<T>(a.view(), random_partition(a.n(), pes, seed), {},
-                        {Engine::cpu_threads, pes, blocks});
-}
-
-template <class T>
-double true_residual(const Matrix<T>& a, const std::vector<T>& b, const std::vector<T>& x) {
-  const reference::Vec exact(x.begin(), x.end());
-  const reference::Vec rhs(b.begin(), b.end());
-  const auto r = reference::axpy(rhs, -1.0, reference::multiply(a.view(), exact));
-  return std::sqrt(reference::dot(r, r));
-}
-
-double norm(const std::vector<double>& v) { return std::sqrt(reference::dot(v, v)); }
-
 Reason reason_of(const Matrix<double>& a, const std::vector<double>& b, SolveSpec spec,
                  int pes = 2) {
   return system_of(a, pes, 2)->solve(b, {}, spec, {}).outcome.reason;
@@ -332,16 +306,6 @@ TEST(zero_tolerance_on_tiny_systems_keeps_a_good_answer) {
       }
 }
 
-TEST(exception_of_the_host_ends_a_single_block_too) {
-  struct Stop {};
-  const auto a = grid2d(400, 400);
-  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-15);
-  spec.maxiter = 1'000'000'000;
-  const auto system = system_of(a, 1, 1);
-  CHECK_THROWS(Stop, system->solve(wave(a.n()), {}, spec,
-                                   [](std::int64_t, double) -> bool { throw Stop{}; }));
-}
-
 TEST(lambda_is_estimated_below_a_loose_bound) {
   // Arrow matrix: the row-sum bound of D^-1 A is far above its spectrum.
   Entries e;
@@ -382,58 +346,9 @@ TEST(reductions_per_iteration_are_as_promised) {
   CHECK_NEAR(per_iteration(Method::pipecg), 1.0, 0.15);
 }
 
-TEST(time_limit_ends_a_solve_that_would_go_on) {
-  const auto a = grid2d(400, 400, 1e-9);  // thousands of iterations
-  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-12);
-  spec.maxiter = 1'000'000'000;
-  spec.time_limit = 0.05;
-  const auto r = system_of(a, 2, 1)->solve(wave(a.n()), {}, spec, {});
-  CHECK_EQ(r.outcome.reason, Reason::time_limit);
-}
-
 TEST(huge_time_limit_is_no_time_limit) {
   const auto a = grid2d(8, 8);
   auto spec = spec_of(Method::prcg, Preconditioner::jacobi);
   spec.time_limit = 1e300;
   CHECK_EQ(reason_of(a, wave(a.n()), spec), Reason::converged_rtol);
-}
-
-TEST(host_that_asks_for_a_stop_gets_the_best_x) {
-  const auto a = grid2d(300, 300);
-  const auto b = wave(a.n());
-  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-13);
-  spec.maxiter = 1'000'000'000;
-  const auto r = system_of(a, 2, 1)->solve(b, {}, spec, [](std::int64_t, double) { return false; });
-  CHECK(r.outcome.reason == Reason::interrupted || r.outcome.reason == Reason::converged_rtol);
-  CHECK(r.outcome.iterations > 0);
-  CHECK_NEAR(r.outcome.true_residual, true_residual(a, b, r.x), 1e-8 * norm(b));
-}
-
-TEST(exception_of_the_host_ends_the_kernels_and_passes) {
-  struct Stop {};
-  const std::int32_t side = harness::shorter(300, 80);
-  const auto a = grid2d(side, side);
-  auto spec = spec_of(Method::prcg, Preconditioner::none, 0.0);
-  spec.maxiter = 1'000'000'000;
-  const auto system = system_of(a, 2, 1);
-  CHECK_THROWS(Stop, system->solve(wave(a.n()), {}, spec,
-                                   [](std::int64_t, double) -> bool { throw Stop{}; }));
-  spec.rtol = 0.1;  // the next solve ends as it should
-  CHECK_EQ(system->solve(wave(a.n()), {}, spec, {}).outcome.reason, Reason::converged_rtol);
-}
-
-TEST(wrong_lengths_and_options_are_rejected) {
-  const auto a = grid2d(4, 4);
-  const auto system = system_of(a, 1, 1);
-  const auto spec = spec_of(Method::cg, Preconditioner::jacobi);
-  CHECK_THROWS(InvalidInput, system->solve(std::vector<double>(15, 1.0), {}, spec, {}));
-  CHECK_THROWS(InvalidInput, system->solve(wave(16), std::vector<double>(3), spec, {}));
-  auto bad = spec;
-  bad.rtol = -1.0;
-  CHECK_THROWS(InvalidInput, system->solve(wave(16), {}, bad, {}));
-  bad = spec;
-  bad.wait_limit = 0.0;
-  CHECK_THROWS(InvalidInput, system->solve(wave(16), {}, bad, {}));
-  CHECK_THROWS(InvalidInput, method_from_name("gmres"));
-  CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, {Engine::cpu_threads, 0, 1}));
 }

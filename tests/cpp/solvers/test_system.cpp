@@ -229,3 +229,62 @@ TEST(scale_is_a_power_of_two_and_one_where_none_is_needed) {
   CHECK(scale * 1e200 >= 1.0 && scale * 1e200 < 2.0);
   CHECK_EQ(std::exp2(std::round(std::log2(scale))), scale);
 }
+
+TEST(exception_of_the_host_ends_a_single_block_too) {
+  struct Stop {};
+  const auto a = grid2d(400, 400);
+  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-15);
+  spec.maxiter = 1'000'000'000;
+  const auto system = system_of(a, 1, 1);
+  CHECK_THROWS(Stop, system->solve(wave(a.n()), {}, spec,
+                                   [](std::int64_t, double) -> bool { throw Stop{}; }));
+}
+
+TEST(time_limit_ends_a_solve_that_would_go_on) {
+  const auto a = grid2d(400, 400, 1e-9);  // thousands of iterations
+  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-12);
+  spec.maxiter = 1'000'000'000;
+  spec.time_limit = 0.05;
+  const auto r = system_of(a, 2, 1)->solve(wave(a.n()), {}, spec, {});
+  CHECK_EQ(r.outcome.reason, Reason::time_limit);
+}
+
+TEST(host_that_asks_for_a_stop_gets_the_best_x) {
+  const auto a = grid2d(300, 300);
+  const auto b = wave(a.n());
+  auto spec = spec_of(Method::prcg, Preconditioner::none, 1e-13);
+  spec.maxiter = 1'000'000'000;
+  const auto r = system_of(a, 2, 1)->solve(b, {}, spec, [](std::int64_t, double) { return false; });
+  CHECK(r.outcome.reason == Reason::interrupted || r.outcome.reason == Reason::converged_rtol);
+  CHECK(r.outcome.iterations > 0);
+  CHECK_NEAR(r.outcome.true_residual, true_residual(a, b, r.x), 1e-8 * norm(b));
+}
+
+TEST(exception_of_the_host_ends_the_kernels_and_passes) {
+  struct Stop {};
+  const std::int32_t side = harness::shorter(300, 80);
+  const auto a = grid2d(side, side);
+  auto spec = spec_of(Method::prcg, Preconditioner::none, 0.0);
+  spec.maxiter = 1'000'000'000;
+  const auto system = system_of(a, 2, 1);
+  CHECK_THROWS(Stop, system->solve(wave(a.n()), {}, spec,
+                                   [](std::int64_t, double) -> bool { throw Stop{}; }));
+  spec.rtol = 0.1;  // the next solve ends as it should
+  CHECK_EQ(system->solve(wave(a.n()), {}, spec, {}).outcome.reason, Reason::converged_rtol);
+}
+
+TEST(wrong_lengths_and_options_are_rejected) {
+  const auto a = grid2d(4, 4);
+  const auto system = system_of(a, 1, 1);
+  const auto spec = spec_of(Method::cg, Preconditioner::jacobi);
+  CHECK_THROWS(InvalidInput, system->solve(std::vector<double>(15, 1.0), {}, spec, {}));
+  CHECK_THROWS(InvalidInput, system->solve(wave(16), std::vector<double>(3), spec, {}));
+  auto bad = spec;
+  bad.rtol = -1.0;
+  CHECK_THROWS(InvalidInput, system->solve(wave(16), {}, bad, {}));
+  bad = spec;
+  bad.wait_limit = 0.0;
+  CHECK_THROWS(InvalidInput, system->solve(wave(16), {}, bad, {}));
+  CHECK_THROWS(InvalidInput, method_from_name("gmres"));
+  CHECK_THROWS(InvalidInput, make_system<double>(a.view(), {}, {}, {Engine::cpu_threads, 0, 1}));
+}

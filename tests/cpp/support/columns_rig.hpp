@@ -36,7 +36,7 @@ class ColumnsRig {
   SolveParams params;
   Outcome outcomes[K];
 
-  // That each of so many schedules, seeds from `first`, ends, with these x and outcomes.
+  // That each of a number of schedules, seeds from `first`, ends, with these x and outcomes.
   template <bool kJacobi, template <class, class> class Algorithm = ConjugateGradient>
   void check_schedules(int first, int schedules, const std::vector<std::vector<double>>& expected,
                        const std::vector<Outcome>& ends) {

@@ -1,7 +1,13 @@
 // What tests of whole solves ask for.
 #pragma once
 
-#include "cpufree/solvers/host/spec.hpp"
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "cpufree/reference/cg.hpp"
+#include "cpufree/solvers/host/system.hpp"
+#include "matrices.hpp"
 
 namespace testing_solves {
 
@@ -19,6 +25,33 @@ inline cpufree::SolveSpec solve_spec(cpufree::Method method,
   spec.rtol = 1e-10;
   spec.maxiter = 2000;
   return spec;
+}
+
+inline cpufree::SolveSpec spec_of(cpufree::Method method, cpufree::Preconditioner preconditioner,
+                                  double rtol = 1e-9) {
+  cpufree::SolveSpec spec = solve_spec(method, preconditioner);
+  spec.rtol = rtol;
+  spec.maxiter = 5000;
+  spec.wait_limit = 300.0;
+  return spec;
+}
+
+template <class T>
+std::unique_ptr<cpufree::System<T>> system_of(const testing_matrices::Matrix<T>& a, int pes,
+                                              int blocks, unsigned seed = 7) {
+  return cpufree::make_system<T>(a.view(), testing_matrices::random_partition(a.n(), pes, seed), {},
+                                 {cpufree::Engine::cpu_threads, pes, blocks});
+}
+
+inline double norm(const cpufree::reference::Vec& v) {
+  return std::sqrt(cpufree::reference::dot(v, v));
+}
+
+template <class T>
+double true_residual(const testing_matrices::Matrix<T>& a, const std::vector<T>& b,
+                     const std::vector<T>& x) {
+  using namespace cpufree::reference;
+  return norm(axpy(Vec(b.begin(), b.end()), -1.0, multiply(a.view(), Vec(x.begin(), x.end()))));
 }
 
 }  // namespace testing_solves

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cpufree/formats/slice_ring.hpp"
+#include "cpufree/formats/slices/slice_ring.hpp"
 #include "warp_rig.hpp"
 
 namespace warp_rig {

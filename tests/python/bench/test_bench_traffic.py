@@ -17,7 +17,7 @@ def bench() -> ModuleType:
 
 
 def printed(bench: ModuleType, kernels: int = 1) -> str:
-    """Return what ncu prints for so many kernels, with what a program says around it."""
+    """Return what ncu prints for a number of kernels, with what a program says around it."""
     lines = ["==PROF== Connected to process 1", '{"iterations": 20}', HEAD]
     for kernel in range(kernels):
         for value, metric in enumerate(bench.METRICS.values(), 1):

@@ -9,8 +9,8 @@ import pytest
 from cli_runner import Run, runner
 from paths import ROOT
 
-from cpufree.cli.predict_command import numbers_of
-from cpufree.cli.predict_report import advice
+from cpufree.cli.model.predict_command import numbers_of
+from cpufree.cli.model.predict_report import advice
 
 MATRIX = "gen:poisson2d?nx=40,ny=40"
 

@@ -25,7 +25,7 @@ from cpufree.errors import (
 
 
 def points(count: int) -> ProgramWork:
-    """Return a program whose largest array has so many points."""
+    """Return a program whose largest array has a number of points."""
     fields = [ir.Field("few", (1,), "float64", "argument")]
     fields.append(ir.Field("many", (count // 2, 2), "float64", "argument"))
     program = ir.Program("one", tuple(fields), (), (), ())

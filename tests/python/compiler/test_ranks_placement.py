@@ -19,7 +19,7 @@ from cpufree.errors import InvalidInputError, NotEnoughGpusError, UnsupportedErr
 def placed(
     ranks: int, engine: str = "auto", gpus: Any = "auto", env: Env | None = None, array: Any = None
 ) -> Placement:
-    """Return where so many ranks run that have an array each."""
+    """Return where a number of ranks run that have an array each."""
     array = np.ones(3) if array is None else array
     given = [Arguments("f", {"u": array}) for _ in range(ranks)]
     return place_ranks(engine, gpus, given, env or Env())

@@ -12,7 +12,7 @@ from grid_programs import CASES, case
 
 import cpufree
 from cpufree.compiler.arguments import Arguments
-from cpufree.compiler.outside import NoKey, value_key
+from cpufree.compiler.front.outside import NoKey, value_key
 
 factors = [2.0]
 factor = 3.0

@@ -17,7 +17,7 @@ SMALL = "gen:poisson2d?nx=40,ny=40"
 
 
 def program(place: str, ranks: int, *words: str) -> list[Ended]:
-    """Run the program of the tests as so many ranks."""
+    """Run the program of the tests as a number of ranks."""
     command = [str(ROWS_PROGRAM), *words]
     return finish([start(command, rank, ranks, place) for rank in range(ranks)])
 

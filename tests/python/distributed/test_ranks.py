@@ -246,7 +246,7 @@ def test_a_closed_solver_knows_its_rows(place: str) -> None:
 
 
 class FakeTeam:
-    """Rank 0 of two ranks, of which so many are on this machine; the other one fails."""
+    """Rank 0 of two ranks, of which a number are on this machine; the other one fails."""
 
     rank, size = 0, 2
 

@@ -19,7 +19,7 @@ def check(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def tree(root: Path, **lines: int) -> None:
-    """Write sources of so many lines into a folder of a repository."""
+    """Write sources of a number of lines into a folder of a repository."""
     (root / "cpufree").mkdir()
     for name, count in lines.items():
         (root / f"cpufree/{name}.hpp").write_text("\n" * count)
@@ -38,11 +38,6 @@ def test_a_file_that_is_too_long_is_named(tmp_path: Path) -> None:
 def test_a_folder_with_too_many_sources_is_named(tmp_path: Path) -> None:
     tree(tmp_path, **{f"part_{k}": 1 for k in range(26)})
     assert "cpufree: 26 sources, of which there may be 25" in check(tmp_path).stdout
-
-
-def test_an_exception_that_is_none_any_more_is_named(tmp_path: Path) -> None:
-    tree(tmp_path, short=1)
-    assert "cpufree/formats: within the limits: take it out of EXCEPTIONS" in check(tmp_path).stdout
 
 
 def test_the_repository_keeps_the_limits() -> None:

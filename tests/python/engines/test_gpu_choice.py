@@ -24,12 +24,12 @@ def flat(gpus: int) -> float:
 
 
 def count_of(size: Size, gpus: int, latency: dict[int, float] = LATENCY) -> int:
-    """Return how many of so many idle GPUs are chosen."""
+    """Return how many of a number of idle GPUs are chosen."""
     return len(choose(size, range(gpus), lambda _: FREE, seconds_of(size, latency))[0])
 
 
 def system(rows: int, per_row: int = 7, value_bytes: int = 8) -> Size:
-    """Return the size of a system with so many entries per row."""
+    """Return the size of a system with a number of entries per row."""
     return Size(rows, rows * per_row, value_bytes)
 
 

@@ -17,7 +17,7 @@ from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.matrix.gpu_csr import gpu_csr
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import NEAR_DIAGONAL
-from cpufree.solvers import setup
+from cpufree.solvers.setup import setup
 
 A = cpufree.generate.poisson1d(5)
 Make = Callable[..., Any]

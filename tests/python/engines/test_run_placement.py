@@ -29,7 +29,7 @@ LARGE = SystemWork(Size(20_000_000, 140_000_000, 8))
 
 
 def of_nonzeros(count: int) -> SystemWork:
-    """Return a system with so many nonzeros."""
+    """Return a system with a number of nonzeros."""
     return SystemWork(Size(1000, count, 8))
 
 

@@ -71,7 +71,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> FakeCore:
 
 
 def forecast(iterations: float, solves: int = 1, spread: Spread = SPREAD_200) -> Forecast:
-    """Return what is known of a system with so many iterations."""
+    """Return what is known of a system with a number of iterations."""
     gain = gain_on("cuda_p2p", solves, iterations)
     return Forecast(Expected(iterations, solves), spread, gain)
 

@@ -18,7 +18,7 @@ from cpufree import Reason, Solver, VectorError, WaitTimeoutError
 from cpufree.extension import load_core
 from cpufree.matrix.load import as_csr
 from cpufree.partition.methods import contiguous
-from cpufree.solvers import layout
+from cpufree.solvers.setup import layout
 
 METHODS = ["cg", "prcg", "pipecg"]
 PCS = ["none", "jacobi", "chebyshev"]

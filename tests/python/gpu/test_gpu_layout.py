@@ -89,7 +89,7 @@ def test_a_matrix_whose_blocks_exchange_packets_is_laid_out_by_the_gpu_unasked()
 
 
 @on_all_counts
-def test_new_values_are_laid_out_anew(pes: int) -> None:
+def test_new_values_are_laid_out_again(pes: int) -> None:
     A = cpufree.generate.poisson3d(30, 29, 28)
     b, twice = rhs(A), as_csr(2.0 * A)
     one = system(A, pes, 1, halo=1)

@@ -12,7 +12,7 @@ from cpufree import triggered
 from cpufree.errors import InvalidInputError, UnsupportedError, WaitTimeoutError
 from cpufree.triggered.extension import GPU_BACK_ENDS, load_gpu_extension
 
-SCRIPTS = Path(__file__).parents[2] / "cpp" / "reference" / "trigger_scripts.txt"
+SCRIPTS = Path(__file__).parents[2] / "cpp" / "triggered" / "trigger_scripts.txt"
 
 
 def _why_not() -> str:

@@ -255,7 +255,7 @@ def test_what_needs_the_host_runs_there_and_is_verified(function) -> None:  # ty
     assert info == 0
     assert seen
     assert residual(A, b, x) <= 1e-8
-    with pytest.raises(InvalidInputError, match="pes cannot be had"):
+    with pytest.raises(InvalidInputError, match="pes cannot be used"):
         function(A, b, pes=2, callback=lambda xk: None)
 
 

@@ -12,8 +12,8 @@ from cli_runner import Run, runner
 from paths import ROOT
 
 from cpufree import machine
-from cpufree.cli.calibrate import ROWS, SIDES, _grid
-from cpufree.cli.system_facts import facts_of
+from cpufree.cli.model.calibrate import ROWS, SIDES, _grid
+from cpufree.cli.model.system_facts import facts_of
 from cpufree.compiler.emit.rates import Rates
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
@@ -57,7 +57,7 @@ def changed(**factors: float) -> Machine:
 
 
 def facts(what: str, gpus: int) -> SystemFacts:
-    """Return how a system lies on so many GPUs, consecutive layers on each."""
+    """Return how a system lies on a number of GPUs, consecutive layers on each."""
     rows, nnz, layer = SYSTEMS[what]
     halo = 2 * layer * (gpus - 1)
     return SystemFacts(rows, nnz, gpus, (10 if what == LARGE else 2.4) * nnz, halo, layer < 16_384)
@@ -70,7 +70,7 @@ def solves(
     core: float = 1e10,
     counts: tuple[int, ...] = (1, 2, 4),
 ) -> list[Solve]:
-    """Return what solves take on a machine, iterations on so many GPUs late by some seconds."""
+    """Return what solves take on a machine, iterations on a number of GPUs late by some seconds."""
     found = []
     for what, (rows, nnz, _) in SYSTEMS.items():
         size = Size(rows, nnz, 8)
@@ -235,7 +235,7 @@ def test_a_system_that_is_missing_is_named(what: str, least: int) -> None:
 def test_the_command_writes_a_file_that_choices_go_by(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", lambda like: solves())
+    monkeypatch.setattr("cpufree.cli.model.calibrate.measured_solves", lambda like: solves())
     path = tmp_path / "m.json"
     done = run("model", "calibrate", "--out", str(path))
     assert done.code == 0 and "cpu.core_bandwidth" in done.out and str(path) in done.out
@@ -246,7 +246,7 @@ def test_the_command_writes_a_file_that_choices_go_by(
 def test_the_file_is_the_users_own_for_these_gpus_unless_it_is_named(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cpufree.cli.calibrate.measured_solves", lambda like: solves())
+    monkeypatch.setattr("cpufree.cli.model.calibrate.measured_solves", lambda like: solves())
     monkeypatch.setattr("cpufree.engines.gpus.usable", lambda there: [])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert run("model", "calibrate", "-q").code == 0

@@ -11,7 +11,7 @@ import pytest
 from fake_core import FakeCore
 from synthetic_samples import LOGGOP, rows_of, samples_of
 
-from cpufree.cli.pattern_halos import halos_of
+from cpufree.cli.model.pattern_halos import halos_of
 from cpufree.errors import FileFormatError
 from cpufree.machine.communication import Communication
 from cpufree.model.fit import fit

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from cpufree import generate
-from cpufree.cli.system_facts import facts_of
+from cpufree.cli.model.system_facts import facts_of
 from cpufree.machine import load
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.problem import CsrMatrix

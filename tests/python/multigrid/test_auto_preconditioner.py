@@ -19,7 +19,8 @@ from cpufree.generate import generate
 from cpufree.matrix.load import as_csr
 from cpufree.matrix.samples import sample
 from cpufree.multigrid.gain import MOST_POSITIVE, Cost, MultigridGain, needed, positive_part
-from cpufree.solvers import factors, layout
+from cpufree.solvers import factors
+from cpufree.solvers.setup import layout
 
 LARGE = generate("poisson2d", nx=300, ny=300)
 B = np.random.default_rng(2).standard_normal(LARGE.shape[0])

@@ -14,7 +14,7 @@ from cpufree.partition.compressed_graph import compress_graph
 
 
 def nodes(count: int, unknowns: int) -> CsrMatrix:
-    """Return a chain of nodes with so many unknowns each, all of which are coupled."""
+    """Return a chain of nodes with a number of unknowns each, all of which are coupled."""
     chain = sp.diags_array([1.0, 2.0, 1.0], offsets=[-1, 0, 1], shape=(count, count))
     return as_csr(sp.kron(chain, np.ones((unknowns, unknowns)), format="csr"))
 

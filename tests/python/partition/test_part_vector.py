@@ -20,8 +20,8 @@ from cpufree.matrix.load import as_csr
 from cpufree.partition.files import load_partition, save_partition
 from cpufree.partition.methods import metis_parts, partition
 from cpufree.partition.part_vector import as_part_vector
-from cpufree.solvers.agreement import agree_on_matrix
-from cpufree.solvers.preparation import prepare
+from cpufree.solvers.setup.agreement import agree_on_matrix
+from cpufree.solvers.setup.preparation import prepare
 
 POISSON = "gen:poisson2d?nx=20,ny=20"
 STRIPES = np.arange(400) % 3  # a bad partition: never chosen

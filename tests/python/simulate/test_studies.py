@@ -11,12 +11,13 @@ import pytest
 
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.machine.clusters import load_cluster
+from cpufree.model.plots import save_plot
 from cpufree.model.records import summary
 from cpufree.simulate.graph import Graph
 from cpufree.simulate.halo import coarse_shares
 from cpufree.simulate.krylov import krylov
 from cpufree.simulate.measured import calibrated, compare, errors_of, read_cases
-from cpufree.simulate.plots import draw_paper, save_plot
+from cpufree.simulate.plots import draw_paper
 from cpufree.simulate.programs import jacobi, one_message, vector_all_reduce
 from cpufree.simulate.run import run
 from cpufree.simulate.scaling import EXPERIMENTS, HEART, cluster_of, iteration, project

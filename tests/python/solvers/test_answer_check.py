@@ -13,8 +13,8 @@ from extended import residual_norm
 
 from cpufree.cli import solve_command
 from cpufree.matrix.load import as_csr
-from cpufree.solvers import answer_check
-from cpufree.solvers.answer_check import AnswerCheck, check_answer, extended_norm
+from cpufree.solvers.scipy_functions import answer_check
+from cpufree.solvers.scipy_functions.answer_check import AnswerCheck, check_answer, extended_norm
 
 
 @pytest.fixture

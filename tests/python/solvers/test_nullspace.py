@@ -182,5 +182,5 @@ def test_cg_takes_the_null_space() -> None:
     b -= b.mean()
     x, info = cpufree.cg(A, b, rtol=1e-10, nullspace="constant")
     assert info == 0 and _right(A, x, b, np.ones((196, 1)), 1e-10)
-    with pytest.raises(InvalidInputError, match="nullspace cannot be had here"):
+    with pytest.raises(InvalidInputError, match="nullspace cannot be used here"):
         cpufree.cg(A, b, nullspace="constant", callback=lambda x: None)

@@ -36,7 +36,7 @@ def graded(n: int, rho: float, decades: float) -> sp.csr_array:
 
 
 def scaled(n: int, decades: float) -> sp.csr_array:
-    """Return S T S with the second difference T and S² over so many decades."""
+    """Return S T S with the second difference T and S² over a number of decades."""
     T = sp.diags_array([-np.ones(n - 1), np.full(n, 2.0), -np.ones(n - 1)], offsets=[-1, 0, 1])
     S = sp.diags_array(10.0 ** np.random.default_rng(n).uniform(-decades / 4, decades / 4, n))
     return sp.csr_array(S @ T @ S)

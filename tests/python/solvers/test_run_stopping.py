@@ -13,7 +13,7 @@ from reference_cg import all_but_one_row, chain, first_unit_vector, rhs
 
 import cpufree
 from cpufree import Reason, Solver, WaitTimeoutError, solve
-from cpufree.solvers import layout
+from cpufree.solvers.setup import layout
 
 # A solve that would take minutes: CG needs as many iterations as this chain has links.
 N = 400_000

@@ -222,7 +222,7 @@ def test_extras_that_the_host_cannot_honour_are_refused_by_name(
 
 
 def test_chebyshev_with_a_callback_is_refused(A: sp.csr_array, b: np.ndarray) -> None:
-    with pytest.raises(InvalidInputError, match="'chebyshev' cannot be had"):
+    with pytest.raises(InvalidInputError, match="'chebyshev' cannot be used"):
         cg(A, b, callback=lambda _: None, pc="chebyshev")
 
 

@@ -26,7 +26,8 @@ from cpufree.errors import (
     NotSymmetricError,
 )
 from cpufree.matrix.load import as_csr
-from cpufree.solvers import layout, setup, vectors
+from cpufree.solvers import vectors
+from cpufree.solvers.setup import layout, setup
 
 N = 600
 

@@ -57,7 +57,7 @@ def box(n: int, value_bytes: int = 4) -> GridWork:
 
 
 def on_chip(of: GridWork, gpus: int) -> bool | None:
-    """Return whether a grid stays in registers of so many GPUs."""
+    """Return whether a grid stays in registers of a number of GPUs."""
     return facts_of(of.shape, of.value_bytes, of.periodic, of.source, gpus, 132).on_chip
 
 

@@ -54,7 +54,7 @@ class FaultyPort : public P {
     return mine && fault_->channel == channel && fault_->pe == this->pe() &&
            fault_->block == this->block() && fault_->other == to && fault_->epoch == epoch;
   }
-  // A neighbour of mine that is not the one meant, or anybody else.
+  // A neighbour of mine that is not the one meant, or any other PE.
   int third() const {
     const int pes = this->pes(), me = this->pe();
     const int left = (me + pes - 1) % pes, right = (me + 1) % pes;

@@ -13,7 +13,7 @@
 
 namespace cpufree {
 
-// Of a launch for so many items.
+// Of a launch for a number of items.
 inline unsigned layout_blocks(std::int64_t items) {
   constexpr std::int64_t kMost = 16384;
   return static_cast<unsigned>(
@@ -23,8 +23,8 @@ inline unsigned layout_blocks(std::int64_t items) {
 // Lanes of a team on a GPU: items of a kernel that has a team for each of its own.
 inline constexpr std::int64_t kTeamItems = 32;
 
-// Of so many items, the threads that are to share them where each thread adds what it has found to
-// numbers of all: a number takes one addition at a time, so that two million of them take longer
+// Of a number of items, the threads that are to share them where each thread adds what it has found
+// to numbers of all: a number takes one addition at a time, so that two million of them take longer
 // than the rows that they are of. As many as run at once.
 inline std::int64_t summing_threads(std::int64_t items) {
   constexpr std::int64_t kMost = std::int64_t{1} << 18;

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 

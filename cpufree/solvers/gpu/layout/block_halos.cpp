@@ -7,7 +7,7 @@
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/problem/blocks/block_cut.hpp"
 #include "cpufree/problem/blocks/cutting.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/layout.hpp"
 #include "cpufree/solvers/gpu/layout/staging.hpp"
 

@@ -55,7 +55,7 @@ std::vector<U> fetch(const gpu::Stream& stream, const U* from, std::size_t count
 template <class T>
 gpu::DeviceArray<std::int64_t> scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers,
                                             std::int64_t count);
-// The same, queued, by so many `sums`.
+// The same, queued, as many as `sums`.
 template <class T>
 void scan_numbers(const gpu::Stream& stream, const std::int32_t* numbers, std::int64_t count,
                   std::int64_t* sums, std::int64_t* to);

@@ -7,7 +7,7 @@
 #include "cpufree/base/index.hpp"
 #include "cpufree/distributed/team_peers.hpp"
 #include "cpufree/problem/blocks/length_windows.hpp"
-#include "cpufree/problem/partition.hpp"
+#include "cpufree/problem/partition/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/host/gather.hpp"
 

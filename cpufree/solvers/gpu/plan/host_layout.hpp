@@ -94,7 +94,7 @@ struct HostLayout {
   PlanReport report;
 };
 
-// Teams at once for so many rows: enough for all multiprocessors. Each has a Cholesky factor in
+// Teams at once for a number of rows: enough for all multiprocessors. Each has a Cholesky factor in
 // memory, 17 KB.
 inline std::int64_t inverse_teams(std::int64_t rows) {
   return std::clamp<std::int64_t>(rows, 1, 16384);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cpufree/base/index.hpp"
-#include "cpufree/formats/slice_ring.hpp"
+#include "cpufree/formats/slices/slice_ring.hpp"
 #include "cpufree/solvers/context.hpp"
 #include "cpufree/solvers/factored.hpp"
 #include "cpufree/solvers/gpu/plan/levels.hpp"

@@ -11,7 +11,7 @@ namespace cpufree::nics {
 
 class ThreadNics : public Nics {
  public:
-  // Throws EngineError where threads cannot be had.
+  // Throws EngineError where threads cannot be started.
   explicit ThreadNics(const NicsConfig& config);
   ~ThreadNics() override;
 

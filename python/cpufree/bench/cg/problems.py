@@ -31,7 +31,7 @@ from cpufree.matrix.problem import CsrMatrix
 from cpufree.matrix.validate import check_spd_input
 from cpufree.output_file import write_text
 from cpufree.partition.methods import choose_order, contiguous, partition, report
-from cpufree.solvers.preparation import with_dtype
+from cpufree.solvers.setup.preparation import with_dtype
 
 LAYOUT = 2  # of the folders; another number makes them again
 SEED = 1  # of x*

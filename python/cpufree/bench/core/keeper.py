@@ -13,7 +13,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-from types import TracebackType
 
 from cpufree.bench.core.processes import kill_session
 
@@ -47,12 +46,7 @@ class Keeper:
     def __enter__(self) -> Keeper:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

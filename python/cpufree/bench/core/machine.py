@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cpufree import env
-from cpufree.bench.core.gpu_versions import gpu_versions, made_with
 from cpufree.errors import InvalidInputError
-from cpufree.host import memory_limits, processor_name, read_text, run_tool, usable_cores
+from cpufree.host import memory_limits, processor_name, read_text, usable_cores
 
-PACKAGES = ("cpufree", "numpy", "scipy")
 CPUS = Path("/sys/devices/system/cpu")
 UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -87,14 +85,6 @@ class CpuUse:
             return None
         total, busy, own = (after - before for after, before in zip(now, self._begin, strict=True))
         return max(0.0, busy - own) / total if total > 0 else None
-
-
-def describe_versions(compiler: str) -> dict[str, str]:
-    """Return the versions of Python, of the packages that matter here, of compilers and of CUDA."""
-    versions = {name: package_version(name) for name in PACKAGES}
-    compiled_by = (run_tool([compiler, "--version"]) or "unknown").splitlines()[0]
-    versions |= {"python": platform.python_version(), "compiler": compiled_by}
-    return {**versions, **made_with(), **gpu_versions()}
 
 
 def package_version(name: str) -> str:

@@ -28,7 +28,7 @@ def matrix(case: Case) -> CsrMatrix:
     """Return the matrix of a case: a path, gen:NAME?key=value, or suite:NAME/MATRIX.
 
     Its size goes to the record. The matrix is kept until another one is asked for, so the first
-    axis had better be `matrix`.
+    axis should be `matrix`.
     """
     A = _kept(case.matrix)
     case.facts.update(rows=A.shape[0], nnz=A.nnz)

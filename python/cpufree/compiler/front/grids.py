@@ -59,7 +59,7 @@ class Grids:
         return True
 
     def hint(self, one: str, other: str, ratio: Fraction) -> None:
-        """Note the same of a single row, which may lie anywhere, but had better lie near."""
+        """Note the same of a single row, which may lie anywhere, but should lie near."""
         self._hints.append((one, other, ratio))
 
     def check(self, fields: Mapping[str, ir.Field]) -> None:

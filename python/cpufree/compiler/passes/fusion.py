@@ -1,7 +1,7 @@
 """Stages that follow one another go over a PE's rows together, some a few rows behind others.
 
 What one stage has written is then still in the cache when the next one reads it. A stage that
-reads rows ahead of those it writes lags so many rows behind the stage that wrote them; one that
+reads rows ahead of those it writes lags by those rows behind the stage that wrote them; one that
 overwrites rows that another stage still reads lags behind that one.
 
 Stages that read rows which other stages of their group have written across the border of a PE do

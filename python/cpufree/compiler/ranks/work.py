@@ -74,7 +74,7 @@ def place_ranks(engine: str, gpus: Any, given: Sequence[Arguments], env: Env) ->
     Raises
     ------
     InvalidInputError, UnsupportedError, NotEnoughGpusError
-        What is asked for cannot be had.
+        What is asked for is not available.
     """
     ranks, asked = len(given), Asked(engine, gpus)
     if not isinstance(asked.devices, str) and len(asked.devices) != ranks:

@@ -44,8 +44,6 @@ _NODES = {
     "Waitall": "wait", "Scatter": "scatter", "Gather": "gather", "Bcast": "bcast",
     "Allreduce": "allreduce", "Barrier": "barrier", "CommRank": "rank", "CommSize": "size",
 }  # fmt: skip
-_OTHERS = ("Alltoall", "Alltoallv", "Allgather", "Allgatherv", "Gatherv", "Scatterv", "Reduce",
-           "ReduceScatter", "BlockScatter", "BlockGather", "Redistribute", "CommSplit")  # fmt: skip
 
 
 def knows(node: Any) -> bool:

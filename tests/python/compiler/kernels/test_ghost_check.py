@@ -47,7 +47,7 @@ def lowered_programs(folder: Path, count: int) -> Iterator[tuple[int, Any, Lower
 
 
 def arrays_after(made: ir.Program, seed: int, lowered: Lowered, pes: int) -> list[Any]:
-    """Return the caller's arrays after a run on so many PEs, or fewer where rows are few."""
+    """Return the caller's arrays after a run on a number of PEs, or fewer where rows are few."""
     arrays = dict(zip("uvw", copies(ring_arguments(seed))[:3], strict=True))
     found = run_on_pes(made, arrays, lowered, most_pes(made, pes))
     return [found[name] for name in "uvw"]

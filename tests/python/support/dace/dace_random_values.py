@@ -95,7 +95,7 @@ class Writer:
         return self.r.choice((0, 0, 1, 2, 2, 3)), step
 
     def part(self, trim: tuple[int, int], size: str) -> str:
-        """Return a slice that leaves out so many points."""
+        """Return a slice that leaves out a number of points."""
         left, step = trim
         begin = self.r.randint(0, left)
         end = left - begin

@@ -1,7 +1,7 @@
 """Long runs of generated programs: python any_programs_run.py --feature types --seed 7 --count 500.
 
 Prints which part is taken, for each construct, and the failures as programs that can be run. With
---compiled 1,2,3 programs are compiled, many in a file, and run on so many PEs in turn; with --gpus
+--compiled 1,2,3 programs are compiled, many in a file, and run on as many PEs in turn; with --gpus
 0 they run on GPUs, whose PEs may share one; with --gpu-texts the kernels for GPUs run on CPUs. Give
 several processes a --seed and a --stride each. --resume FILE keeps a line for each program, and
 goes on after those that it has.

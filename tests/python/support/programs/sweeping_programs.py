@@ -72,7 +72,7 @@ def vadv_that_keeps_axes(stage, u, w, before, dt):
 
 
 def arguments_of_vadv(levels: int) -> tuple[object, ...]:
-    """Return arguments for so many levels."""
+    """Return arguments for a number of levels."""
     r = np.random.default_rng(2)
     shapes = (9, 6, levels), (9, 6, levels), (10, 6, levels), (9, 6, levels)
     return (*(r.random(shape) for shape in shapes), 0.15)

@@ -101,7 +101,7 @@ module.StencilBaseline = StencilBaseline  # type: ignore[attr-defined]
 module.nvshmem_version = version  # type: ignore[attr-defined]
 module.nvshmem_id = make_id  # type: ignore[attr-defined]
 sys.modules["cpufree._baselines"] = module
-assert np.zeros(1).size == 1  # loaded before anybody is waited for
+assert np.zeros(1).size == 1  # loaded before other ranks are waited for
 if sys.argv[1] == "stencil":
     from cpufree.bench.stencil.nvshmem_rank import RankSolver
 

@@ -49,7 +49,7 @@ def boundaries(team: distributed.Team) -> None:
 
 
 def steps(team: distributed.Team) -> None:
-    """Layers of halos that are exchanged every so many iterations."""
+    """Layers of halos that are exchanged once in as many iterations."""
     for halo_steps in (1, 2, 4):
         for blocks in (1, 2):
             u0 = grid(60, 44)

@@ -82,7 +82,7 @@ def finish(processes: Sequence[subprocess.Popen]) -> list[Ended]:  # type: ignor
 def team(
     what: str, place: str, ranks: int = 3, program: Path = PROGRAM, **more: str
 ) -> list[Ended]:
-    """Run a program of the tests as so many ranks."""
+    """Run a program of the tests as a number of ranks."""
     words = [str(program), what]
     return finish([start(words, rank, ranks, place, **more) for rank in range(ranks)])
 

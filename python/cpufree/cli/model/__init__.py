@@ -1,0 +1,1 @@
+"""Commands about times without a solve: `cpufree model`, `predict` and `simulate`."""

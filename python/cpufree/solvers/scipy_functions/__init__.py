@@ -1,0 +1,1 @@
+"""`cg`, `minres` and `bicgstab` with the signatures of scipy.sparse.linalg."""
