@@ -8,6 +8,7 @@
 #   make check-sdist  installs from the source distribution
 #   make docs     the documentation site, into build/docs;  make results  docs/results.md
 #   make gpu      everything with CUDA into build/gpu (needs nvcc);  make cuda  compiles only
+#   make hip      kernels for AMD GPUs: compiled, and their code checked
 SHELL := bash
 VENV ?= .venv
 export PATH := $(abspath $(VENV))/bin:$(PATH)
@@ -22,11 +23,11 @@ DEMO_PES ?= $(if $(wildcard /proc/driver/nvidia/gpus/*),auto,$(shell echo $$(($(
 DEMO ?= gen:flange_hex?r_out=40,t=8,pipe=20
 
 .PHONY: help demo test test-cpp test-tsan test-asan test-aarch64 test-python check lint format bench-cpu clean
-.PHONY: cuda gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist try-wheels
+.PHONY: cuda hip gpu kernels wheel-gpu bench-gpu install lint-style lint-types lint-layers lint-headers wheel check-sdist try-wheels
 .PHONY: check-browser docs results test-quick test-thorough test-room
 
 help:
-	@sed -n '2,10s/^# *//p' Makefile
+	@sed -n '2,11s/^# *//p' Makefile
 
 # What building needs; tests and lint need .dependencies, which has more.
 $(VENV)/.requirements: pyproject.toml tools/setup_env.sh
@@ -144,6 +145,11 @@ cuda: $(VENV)/.dependencies
 	cmake --preset cuda -Dnanobind_DIR="$$(python -m nanobind --cmake_dir)"
 	cmake --build --preset cuda -j $(JOBS)
 	python tools/check_cuda_build.py build/cuda
+
+# Kernels for AMD's GPUs, by Debian's clang in build/hip: registers, memory and instructions of each.
+# An hour of processor time; QUICK=1: a minute, of a few.
+hip: $(VENV)/.installed-all $(VENV)/.dependencies
+	python tools/check_hip.py --jobs $(JOBS) $(if $(QUICK),--quick)
 
 # Everything with CUDA, into build/gpu: programs and C++ tests, and the package in build/gpu/python.
 # GPU_PYTHON: the interpreter to build the extension for.

@@ -1,10 +1,11 @@
 """Writes a C++ file that holds the headers of the kernels as text.
 
-    python cmake/embed_headers.py OUT.cpp [DEPFILE]
+    python cmake/embed_headers.py OUT.cpp [DEPFILE [VENDOR]]
 
 Kernels that are compiled on the user's machine are made of them, so that the library needs no
-folder of headers beside it. Standard headers become cpufree/gpu/cuda/device_std.hpp. DEPFILE: a
-makefile's line that says which files OUT.cpp is made of.
+folder of headers beside it. Standard headers become cpufree/gpu/device_std.hpp. DEPFILE: a
+makefile's line that says which files OUT.cpp is made of. VENDOR: cuda or hip, whose GPUs the
+kernels are for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-STANDARD = "cpufree/gpu/cuda/device_std.hpp"
+STANDARD = "cpufree/gpu/device_std.hpp"
 # What the texts of kernels include (cpufree/solvers/gpu/compiled/kernel_source.cpp).
 ROOTS = (
     "cpufree/engines/gpu_p2p/bulk_put.cuh",
@@ -45,23 +46,29 @@ ROOTS = (
     "cpufree/probes/gpu/reading.cuh",
     "cpufree/probes/gpu/tiles.cuh",
 )
+# What texts of kernels begin and end with (cpufree/gpu/hip/gpu_compiler.hpp).
+FIRST: dict[str, tuple[str, ...]] = {
+    "cuda": (),
+    "hip": ("cpufree/gpu/hip/prelude.hpp", "cpufree/gpu/hip/end.hpp"),
+}
 INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>)', re.M)
 PIECE = 12_000  # characters of a literal: compilers take 65 536 and no more
 
 
-def headers_of(roots: tuple[str, ...] = ROOTS) -> dict[str, str]:
+def headers_of(roots: tuple[str, ...] = ROOTS, vendor: str = "cuda") -> dict[str, str]:
     """Return name and text of the headers that `roots` include, and of the standard's."""
     found: dict[str, str] = {}
-    waiting = [STANDARD, *roots]
+    waiting = [STANDARD, *roots, *FIRST[vendor]]
+    others = tuple(f"/{other}/" for other in FIRST if other != vendor)
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
         found[name] = text = (REPOSITORY / name).read_text(encoding="utf-8")
         for own, standard in INCLUDE.findall(text):
-            if own:
+            if own and not any(other in own for other in others):
                 waiting.append(own)
-            else:
+            elif standard:
                 found.setdefault(standard, f'#include "{STANDARD}"\n')
     return dict(sorted(found.items()))
 
@@ -88,7 +95,7 @@ def source(headers: dict[str, str]) -> str:
 def main() -> None:
     """Write the files; the C++ file only where it would change."""
     out = Path(sys.argv[1])
-    headers = headers_of()
+    headers = headers_of(vendor=sys.argv[3] if len(sys.argv) > 3 else "cuda")
     text = source(headers)
     if not out.exists() or out.read_text(encoding="utf-8") != text:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -17,10 +17,11 @@ from pathlib import Path
 import nanobind
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-# Headers that need the headers of CUDA, MPI or libfabric. Others that are for GPUs are compiled for
+# Headers that need the headers of CUDA, HIP, MPI or libfabric. Others that are for GPUs are compiled for
 # the stand-in of the tests.
 NOT_ALONE = (
     "cpufree/gpu/cuda",
+    "cpufree/gpu/hip",
     "cpufree/baselines/cuda",
     "cpufree/baselines/comm/mpi.hpp",
     "cpufree/baselines/comm/mpi_calls.hpp",

@@ -46,7 +46,7 @@ VENDOR_NAMES = re.compile(
     r"\b(?:cuda|hip)[A-Z]\w*|\bcu(?:Mem|Launch|Module|Ctx|Device|Stream|Event|Graph)\w*"
     r"|\bcuda(?:_\w+)?\.h\b|\bCUDART_\w+|\bdim3\b|\bcu(?:blas|sparse)\w*"
 )
-VENDOR_FILES = ("cpufree/gpu/cuda/", "cpufree/baselines/cuda/gpu_libraries.hpp")
+VENDOR_FILES = ("cpufree/gpu/cuda/", "cpufree/gpu/hip/", "cpufree/baselines/cuda/gpu_libraries.hpp")
 # The words of device code, which vendors share: in ports and kernels only, not in algorithms.
 DEVICE_NAMES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim|__syncthreads|__shfl\w*)\b")
 DEVICE_FILES = (".cu", ".cuh", "cpufree/baselines/cuda/gpu_launch.hpp")
@@ -206,7 +206,7 @@ def check_vendor(root: Path) -> Iterator[Violation]:
                 yield (
                     file,
                     number,
-                    f"'{found[0]}': names of a GPU's vendor are for cpufree/gpu/cuda",
+                    f"'{found[0]}': names of a GPU's vendor are for cpufree/gpu/cuda, hip",
                 )
             if (found := DEVICE_NAMES.search(line)) and not path.endswith(DEVICE_FILES):
                 yield file, number, f"'{found[0]}': algorithms ask the port"

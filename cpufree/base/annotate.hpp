@@ -1,11 +1,16 @@
 // How functions and loops are marked for the compilers in use, in one place.
 #pragma once
 
+// Whether what is compiled is device code: by NVIDIA's compilers, or as HIP.
+#if defined(__CUDACC__) || defined(__HIP__)
+#define CPUFREE_ON_GPU
+#endif
+
 // CPUFREE_FN: callable anywhere. CPUFREE_KERNEL_FN: part of a kernel; it calls the port, which
-// under CUDA exists on the device only. CPUFREE_COLD_FN: the same, called rarely; kept out of line,
+// on GPUs exists on the device only. CPUFREE_COLD_FN: the same, called rarely; kept out of line,
 // so that it costs the loops around it no registers. CPUFREE_HOT_FN: the opposite, for what a
 // compiler might leave out of line, where every iteration would pay for the call.
-#if defined(__CUDACC__)
+#if defined(CPUFREE_ON_GPU)
 #define CPUFREE_FN __host__ __device__ inline
 #define CPUFREE_KERNEL_FN __device__ inline
 #define CPUFREE_COLD_FN __device__ __noinline__
@@ -26,28 +31,28 @@
 
 // CPUFREE_LONG_FN: so long that compilers take many seconds to optimise it as a whole; functions
 // that it calls, with the loops over points, are optimised as others.
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(CPUFREE_ON_GPU)
 #define CPUFREE_LONG_FN __attribute__((optimize("O1")))
 #else
 #define CPUFREE_LONG_FN
 #endif
 
 // Whether what is compiled is a kernel of an engine whose blocks have fast memory of their own.
-#if defined(__CUDACC__)
+#if defined(CPUFREE_ON_GPU)
 inline constexpr bool kFastMemory = true;
 #else
 inline constexpr bool kFastMemory = false;
 #endif
 
 // Whether a fused multiply-add is an instruction, and no call.
-#if defined(__CUDACC__) || defined(__FP_FAST_FMA)
+#if defined(CPUFREE_ON_GPU) || defined(__FP_FAST_FMA)
 inline constexpr bool kFastFma = true;
 #else
 inline constexpr bool kFastFma = false;
 #endif
 
 // The iterations of the loop that follows do not depend on one another.
-#if defined(__CUDACC__)
+#if defined(CPUFREE_ON_GPU)
 #define CPUFREE_INDEPENDENT
 #elif defined(__clang__)
 #define CPUFREE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -59,7 +64,7 @@ inline constexpr bool kFastFma = false;
 
 // The loop that follows is not to be unrolled; is to be unrolled in full (its arrays then live in
 // registers). Device code alone: the compiler behind nvcc, for the host's, does not know them.
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
 #define CPUFREE_ONE_COPY _Pragma("unroll 1")
 #define CPUFREE_UNROLL _Pragma("unroll")
 #else

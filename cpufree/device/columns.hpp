@@ -13,7 +13,7 @@ namespace cpufree {
 // vectors of the instruction set on hosts, as many in one as there are doubles. There they are
 // copied vector by vector, too: host compilers copy structures in pieces of 16 bytes, and
 // processors wait where a vector is read that has been written in pieces.
-#if defined(__CUDACC__)
+#if defined(CPUFREE_ON_GPU)
 template <class T, int K>
 struct ColumnParts {
   static constexpr int width = 1;

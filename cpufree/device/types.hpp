@@ -49,7 +49,13 @@ CPUFREE_FN unsigned tag_notes(std::uint64_t tag) {
 
 // The same for three floats: denser, as the number of the exchange takes 32 bits only. Exchanges
 // are counted in 64 bits, of which `number` has the lower half.
-struct alignas(16) FloatPacket {
+// On AMD's GPUs it has room for a number with each float (engines/gpu_p2p/hip/atomic.cuh).
+#if defined(__HIP__) || defined(CPUFREE_HIP)
+#define CPUFREE_FLOAT_PACKET 32
+#else
+#define CPUFREE_FLOAT_PACKET 16
+#endif
+struct alignas(CPUFREE_FLOAT_PACKET) FloatPacket {
   float value[3];
   std::uint32_t number;
 };

@@ -50,10 +50,12 @@ inline std::string port_kernel(const std::string& headers, int threads, const st
          "extern \"C\" __global__ void __launch_bounds__(" +
          std::to_string(threads) +
          ", 1)\n"
-         "run_on_gpu(const __grid_constant__ gpu_p2p::Shared shared,\n"
+         "run_on_gpu(const __grid_constant__ gpu_p2p::Shared given_shared,\n"
          "           const __grid_constant__ " +
          args +
-         " args) {\n"
+         " given_args) {\n"
+         "  const auto& shared = gpu_p2p::argument(given_shared, 0);\n"
+         "  const auto& args = gpu_p2p::argument(given_args, sizeof shared);\n"
          "  extern __shared__ double2 fast[];\n"
          "  gpu_p2p::" +
          port + " port(shared, reinterpret_cast<std::byte*>(fast));\n  " + body + "\n}\n";

@@ -86,7 +86,7 @@ CPUFREE_KERNEL_FN T py_remainder(R& rt, T a, T b, std::int64_t line) {
 // Keeps the host's compiler from computing with a number beforehand, or by other rules: it makes
 // a * a of a power, which is another function's rounding.
 CPUFREE_FN double unknown_to_compilers(double a) {
-#if !defined(__CUDACC__)
+#if !defined(CPUFREE_ON_GPU)
   volatile double kept = a;
   return kept;
 #else

@@ -5,22 +5,24 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpufree/engines/gpu_p2p/threads.cuh"
+
 namespace cpufree::gpu_p2p {
 
 // Memory on chip of each lane's share of a team; blocks have 128 threads.
 inline constexpr std::size_t kLaneBytes = 256;
 __device__ inline std::byte* memory_on_chip() {
-  __shared__ alignas(16) std::byte memory[128 * kLaneBytes];
+  alignas(16) __shared__ std::byte memory[128 * kLaneBytes];
   return memory;
 }
 
 template <int kLanes>
 class TeamPort {
  public:
-  __device__ static int block() { return static_cast<int>(blockIdx.x); }
-  __device__ static int blocks() { return static_cast<int>(gridDim.x); }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x); }
-  __device__ static int lanes() { return static_cast<int>(blockDim.x); }
+  __device__ static int block() { return static_cast<int>(block_of_grid()); }
+  __device__ static int blocks() { return static_cast<int>(blocks_of_grid()); }
+  __device__ static int lane() { return static_cast<int>(thread_of_block()); }
+  __device__ static int lanes() { return static_cast<int>(threads_of_block()); }
 
   // Lanes of a team go on together, past sync_team, before which all see what each has written.
   __device__ static std::int64_t team() {
@@ -29,7 +31,7 @@ class TeamPort {
   __device__ static std::int64_t teams() { return std::int64_t{blocks()} * lanes() / kLanes; }
   __device__ static int team_lane() { return lane() % kLanes; }
   __device__ static constexpr int team_lanes() { return kLanes; }
-  __device__ static void sync_team() { __syncwarp(team_mask()); }
+  __device__ static void sync_team() { sync_lanes(team_mask()); }
   static constexpr std::size_t kTeamBytes = kLanes * kLaneBytes;
   __device__ static std::byte* team_memory() {
     return memory_on_chip() + lane() / kLanes * kTeamBytes;
@@ -50,10 +52,10 @@ class TeamPort {
   }
   // What was there before.
   __device__ static std::uint32_t add(std::uint32_t* to, std::uint32_t value) {
-    return atomicAdd(to, value);
+    return atomic_add(to, value);
   }
   __device__ static std::uint64_t add(std::uint64_t* to, std::uint64_t value) {
-    return atomicAdd(wide(to), value);
+    return atomic_add(to, value);
   }
   // Adds what all lanes of a team have, which call it together: a number in memory takes one
   // addition at a time.
@@ -66,7 +68,7 @@ class TeamPort {
   template <class V>
   __device__ static V sum_together(V value) {
     for (int half = kLanes / 2; half > 0; half /= 2)
-      value += __shfl_xor_sync(team_mask(), value, half);
+      value += of_lane_across(value, half, team_mask());
     return value;
   }
   // What the lanes of a team before this one have together, and `all` of them; they call it
@@ -74,35 +76,31 @@ class TeamPort {
   __device__ static std::int64_t before_lane(std::int64_t mine, std::int64_t& all) {
     std::int64_t sum = mine;
     for (int apart = 1; apart < kLanes; apart *= 2) {
-      const std::int64_t other = __shfl_up_sync(team_mask(), sum, apart, kLanes);
+      const std::int64_t other = of_lane_before(sum, apart, team_mask(), kLanes);
       if (team_lane() >= apart) sum += other;
     }
-    all = __shfl_sync(team_mask(), sum, kLanes - 1, kLanes);
+    all = of_lane(sum, kLanes - 1, team_mask(), kLanes);
     return sum - mine;
   }
   // How many of the lanes of a team before this one have this; `all`: of them.
   __device__ static int count_before_lane(bool mine, int& all) {
-    const unsigned found = __ballot_sync(team_mask(), mine) & team_mask();
+    const unsigned found = lanes_that(mine, team_mask()) & team_mask();
     const unsigned before = (1U << static_cast<unsigned>(lane() % 32)) - 1;
-    all = __popc(found);
-    return __popc(found & before);
+    all = bits_of(found);
+    return bits_of(found & before);
   }
   __device__ static std::uint32_t join(std::uint32_t* to, std::uint32_t bits) {
-    return atomicOr(to, bits);
+    return atomic_or(to, bits);
   }
-  __device__ static void raise(std::uint64_t* to, std::uint64_t value) {
-    atomicMax(wide(to), value);
-  }
-  __device__ static void lower(std::uint64_t* to, std::uint64_t value) {
-    atomicMin(wide(to), value);
-  }
+  __device__ static void raise(std::uint64_t* to, std::uint64_t value) { atomic_max(to, value); }
+  __device__ static void lower(std::uint64_t* to, std::uint64_t value) { atomic_min(to, value); }
   __device__ static std::uint32_t swap_if(std::uint32_t* to, std::uint32_t expected,
                                           std::uint32_t value) {
-    return atomicCAS(to, expected, value);
+    return atomic_swap_if(to, expected, value);
   }
   __device__ static std::uint64_t swap_if(std::uint64_t* to, std::uint64_t expected,
                                           std::uint64_t value) {
-    return atomicCAS(wide(to), expected, value);
+    return atomic_swap_if(to, expected, value);
   }
 
  private:
@@ -111,9 +109,6 @@ class TeamPort {
     if constexpr (kLanes == 32) return 0xffffffffU;
     constexpr unsigned first = (std::uint64_t{1} << kLanes) - 1;
     return first << static_cast<unsigned>(lane() % 32 / kLanes * kLanes);
-  }
-  __device__ static unsigned long long* wide(std::uint64_t* number) {
-    return reinterpret_cast<unsigned long long*>(number);
   }
 };
 using FreePort = TeamPort<32>;

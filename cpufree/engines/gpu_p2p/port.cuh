@@ -8,6 +8,7 @@
 #include "cpufree/device/warp_port.hpp"
 #include "cpufree/engines/gpu_p2p/atomic.cuh"
 #include "cpufree/engines/gpu_p2p/shared.hpp"
+#include "cpufree/engines/gpu_p2p/threads.cuh"
 
 namespace cpufree::gpu_p2p {
 
@@ -28,54 +29,54 @@ class Port : public Unstudied {
   __device__ Port(const Shared& shared, std::byte* fast) : shared_(shared), fast_(fast) {
     Scratch& s = scratch();
     if (lane() == 0) s.filed = 0, s.polled = s.reported = 0, s.notes = 0;
-    __syncthreads();
+    sync_threads();
   }
 
   // The compiler is not to know that these never change: it would compute all that follows from
   // them before the solver's loop, and run out of registers.
   __device__ int pe() const { return fresh(shared_.pe); }
   __device__ int pes() const { return fresh(shared_.pes); }
-  __device__ int block() const { return fresh(static_cast<int>(blockIdx.x)); }
-  __device__ int blocks() const { return fresh(static_cast<int>(gridDim.x)); }
-  __device__ int lane() const { return fresh(static_cast<int>(threadIdx.x)); }
-  __device__ int lanes() const { return fresh(static_cast<int>(blockDim.x)); }
+  __device__ int block() const { return fresh(static_cast<int>(block_of_grid())); }
+  __device__ int blocks() const { return fresh(static_cast<int>(blocks_of_grid())); }
+  __device__ int lane() const { return fresh(static_cast<int>(thread_of_block())); }
+  __device__ int lanes() const { return fresh(static_cast<int>(threads_of_block())); }
 
-  __device__ void sync_block() { __syncthreads(); }
-  __device__ bool all(bool value) { return __syncthreads_and(value ? 1 : 0) != 0; }
+  __device__ void sync_block() { sync_threads(); }
+  __device__ bool all(bool value) { return sync_threads_and(value); }
 
   __device__ int warp() const { return lane() / 32; }
   __device__ int warps() const { return lanes() / 32; }
   __device__ int warp_lane() const { return lane() % 32; }
-  __device__ static unsigned warp_or(unsigned bits) { return __reduce_or_sync(kFull, bits); }
+  __device__ static unsigned warp_or(unsigned bits) { return lanes_or(bits); }
   template <class T>
   __device__ static T warp_sum(T value) {
-    for (int half = 16; half > 0; half /= 2) value += __shfl_xor_sync(kFull, value, half);
+    for (int half = 16; half > 0; half /= 2) value += of_lane_across(value, half);
     return value;
   }
 
-  __device__ static bool warp_all(bool value) { return __all_sync(kFull, value ? 1 : 0) != 0; }
-  __device__ static unsigned warp_ballot(bool value) { return __ballot_sync(kFull, value); }
-  __device__ static int lowest_bit(unsigned bits) { return __ffs(static_cast<int>(bits)) - 1; }
+  __device__ static bool warp_all(bool value) { return lanes_all(value); }
+  __device__ static unsigned warp_ballot(bool value) { return lanes_that(value); }
+  __device__ static int lowest_bit(unsigned bits) { return lowest_of(bits); }
   template <class T>
   __device__ static T warp_broadcast(T value, int from) {
-    return __shfl_sync(kFull, value, from);
+    return of_lane(value, from);
   }
 
   template <class T>
   __device__ static T warp_up(T value) {
-    return __shfl_up_sync(kFull, value, 1);
+    return of_lane_before(value, 1);
   }
   template <class T>
   __device__ static T warp_down(T value) {
-    return __shfl_down_sync(kFull, value, 1);
+    return of_next_lane(value);
   }
   template <class T>
   __device__ static T warp_across(T value, int bits) {
-    return __shfl_xor_sync(kFull, value, bits);
+    return of_lane_across(value, bits);
   }
-  __device__ static void warp_sync() { __syncwarp(); }
-  __device__ static float product(float a, float b) { return __fmul_rn(a, b); }
-  __device__ static double product(double a, double b) { return __dmul_rn(a, b); }
+  __device__ static void warp_sync() { sync_lanes(); }
+  __device__ static float product(float a, float b) { return rounded_product(a, b); }
+  __device__ static double product(double a, double b) { return rounded_product(a, b); }
   template <class T>
   __device__ static void copy_in(T* to, const T* from, bool really) {
     copy_16_bytes(to, from, really);
@@ -85,14 +86,10 @@ class Port : public Unstudied {
   __device__ static void await_copies() {
     await_copy_groups<N>();
   }
-  // Brings the line into the L2 cache; of any memory but the device's, nothing.
-  __device__ static void fetch_ahead(const void* from) {
-    asm volatile("prefetch.L2 [%0];" ::"l"(from));
-  }
+  __device__ static void fetch_ahead(const void* from) { fetch_to_cache(from); }
   template <class T>
   __device__ static T* in_memory(T* values) {
-    __builtin_assume(__isGlobal(values));
-    return values;
+    return in_device_memory(values);
   }
 
   // Warps fold their K values, then warp k sums value k of all warps and stores it. `Scratch::sent`
@@ -109,7 +106,7 @@ class Port : public Unstudied {
     const double mine = fold(padded, 16, index);
     if (l % (32 / N) == 0 && index < K) s.sent[index][warp()] = mine;
     if (lane() == 0) s.note = note;
-    __syncthreads();
+    sync_threads();
     for (int k = warp(); k < K; k += warps()) {
       const double sum = warp_sum(l < warps() ? s.sent[k][l] : 0.0);
       for (int pe = l; pe < targets; pe += 32) store(pe, k, sum, s.note);
@@ -122,7 +119,7 @@ class Port : public Unstudied {
   __device__ void combine(double (&total)[K], unsigned& bits, bool on_its_way, F&& prepare,
                           G&& body) {
     constexpr int kTeam = most_collectors(K);
-    const long long start = clock64();
+    const std::int64_t start = cycles();
     Scratch& s = scratch();
     const int l = warp_lane();
     const int team = max(1, min(kTeam, warps() / K));
@@ -131,14 +128,14 @@ class Port : public Unstudied {
       const int member = job / K;
       const auto part = prepare(k, member * 32 + l, team * 32);
       // A packet takes longer than this; earlier polling only adds traffic.
-      while (on_its_way && clock64() - start < kFlight) {
+      while (on_its_way && cycles() - start < kFlight) {
       }
       const double found = warp_sum(body(part));
       if (l == 0) s.found[k][member] = found;
     }
     const unsigned warp_bits = warp_or(bits);
     if (l == 0) s.bits[warp()] = warp_bits;
-    __syncthreads();
+    sync_threads();
     bits = warp_or(l < warps() ? s.bits[l] : 0U);
     // Lane k adds up value k, for the others: fewer instructions than if all did it, and registers.
     const double sum = l < K ? total_of<K>(l) : 0.0;
@@ -151,20 +148,13 @@ class Port : public Unstudied {
     CPUFREE_UNROLL
     for (int k = 0; k < K; ++k) total[k] = total_of<K>(k);
   }
-  __device__ static double in_register(double value) {
-    asm volatile("" : "+d"(value));
-    return value;
-  }
-  __device__ static float in_register(float value) {
-    asm volatile("" : "+f"(value));
-    return value;
-  }
+  __device__ static double in_register(double value) { return fresh(value); }
+  __device__ static float in_register(float value) { return fresh(value); }
 
   // Two steps of Newton's iteration, without the subroutine for special cases that a division has:
   // a call, even if it is never taken, has everything that lives across it spilled.
   __device__ static double reciprocal(double x) {
-    double r;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+    double r = near_reciprocal(x);
     double e = fma(-x, r, 1.0);
     e = fma(e, e, e);
     r = fma(r, e, r);
@@ -181,10 +171,10 @@ class Port : public Unstudied {
   using Kept = const T&;
   template <class T>
   __device__ const T& keep(const T& value) {
-    __shared__ alignas(16) unsigned char room[sizeof(T)];
-    __syncthreads();  // the previous one is no longer read
+    alignas(16) __shared__ unsigned char room[sizeof(T)];
+    sync_threads();  // the previous one is no longer read
     if (lane() == 0) new (room) T(value);
-    __syncthreads();
+    sync_threads();
     return *reinterpret_cast<T*>(room);
   }
   template <class T>
@@ -197,8 +187,7 @@ class Port : public Unstudied {
   // A pointer, of which compilers learn that it is into fast memory: loads are shorter.
   template <class T>
   __device__ static T* on_chip(T* array) {
-    __builtin_assume(__isShared(array));
-    return array;
+    return in_block_memory(array);
   }
 
   // The same object on another PE.
@@ -209,7 +198,7 @@ class Port : public Unstudied {
   }
   template <class T>
   __device__ void put(T* object, int pe, T value) {
-    *peer(object, pe) = value;
+    store_value(peer(object, pe), value);
   }
   __device__ void put_packet(Packet* packet, int pe, double value, std::uint64_t tag) {
     store_packet(peer(packet, pe), value, tag);
@@ -252,14 +241,14 @@ class Port : public Unstudied {
   // delays the next fence of its thread, a load takes longer than a reduction.
   __device__ unsigned host_notes() {
     Scratch& s = scratch();
-    const long long now = clock64();
+    const std::int64_t now = cycles();
     if (now - s.polled < kHostPeriod) return s.notes;
     s.polled = now;
     return s.notes = *shared_.notes;
   }
   __device__ void report(std::int64_t iteration, double residual) {
     Scratch& s = scratch();
-    const long long now = clock64();
+    const std::int64_t now = cycles();
     if (now - s.reported < kHostPeriod) return;
     s.reported = now;
     *shared_.residual = residual;
@@ -268,17 +257,16 @@ class Port : public Unstudied {
 
   __device__ static void tally(std::uint64_t* sum, std::uint64_t n) { add_on_the_way(sum, n); }
   __device__ static std::uint64_t now() { return nanoseconds(); }
-  __device__ static std::uint64_t ticks() { return static_cast<std::uint64_t>(clock64()); }
+  __device__ static std::uint64_t ticks() { return static_cast<std::uint64_t>(cycles()); }
 
  private:
-  static constexpr unsigned kFull = 0xffffffffU;
-  static constexpr long long kFlight = 500;  // cycles
-  static constexpr int kMostCollectors = 8;  // warps that collect one value
+  static constexpr std::int64_t kFlight = 500;  // cycles
+  static constexpr int kMostCollectors = 8;     // warps that collect one value
   // Of a block of 16 warps all, or all but one, have one value to collect.
   static constexpr int most_collectors(int values) {
     return values <= 2 ? kMostCollectors : 16 / values;
   }
-  static constexpr long long kHostPeriod = 2'000'000;  // cycles: a millisecond or so
+  static constexpr std::int64_t kHostPeriod = 2'000'000;  // cycles: a millisecond or so
 
   struct Scratch {
     double sent[kMaxValues][kMostWarps + 1];
@@ -286,17 +274,12 @@ class Port : public Unstudied {
     unsigned bits[kMostWarps];
     unsigned note;
     int filed;
-    long long polled, reported;  // when the host was last asked, informed; what it said
+    std::int64_t polled, reported;  // when the host was last asked, informed; what it said
     unsigned notes;
   };
   __device__ static Scratch& scratch() {
-    __shared__ alignas(16) unsigned char room[sizeof(Scratch)];
+    alignas(16) __shared__ unsigned char room[sizeof(Scratch)];
     return *reinterpret_cast<Scratch*>(room);
-  }
-
-  __device__ static int fresh(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
   }
 
   // What the collectors of value k of K have found.
@@ -332,7 +315,7 @@ class Port : public Unstudied {
           reinterpret_cast<Flag*>(shared.heaps[pe] + (reinterpret_cast<std::byte*>(shared.leave) -
                                                       shared.heaps[shared.pe])),
           1);
-    if (atomicExch(&scratch().filed, 1) != 0) return;
+    if (atomic_swap(&scratch().filed, 1) != 0) return;
     WaitRecord record;
     record.state = asked ? BlockState::aborted : BlockState::expired;
     record.channel = channel;
@@ -341,7 +324,7 @@ class Port : public Unstudied {
     record.want = want;
     record.seen = seen;
     record.seconds = 1e-9 * static_cast<double>(nanoseconds() - start);
-    shared.records[blockIdx.x] = record;
+    shared.records[block_of_grid()] = record;
   }
 
   // Sums N values over a warp in log2(32) steps of N / 2, N / 4, ..., 1 shuffles: in each step a
@@ -351,16 +334,16 @@ class Port : public Unstudied {
   __device__ static double fold(const double (&values)[N], int distance, int& index) {
     if constexpr (N == 1) {
       double v = values[0];
-      for (; distance > 0; distance /= 2) v += __shfl_xor_sync(kFull, v, distance);
+      for (; distance > 0; distance /= 2) v += of_lane_across(v, distance);
       return v;
     } else {
-      const bool upper = (threadIdx.x & static_cast<unsigned>(distance)) != 0U;
+      const bool upper = (thread_of_block() & static_cast<unsigned>(distance)) != 0U;
       if (upper) index += N / 2;
       double half[N / 2];
       CPUFREE_UNROLL
       for (int k = 0; k < N / 2; ++k) {
         const double give = upper ? values[k] : values[k + N / 2];
-        half[k] = (upper ? values[k + N / 2] : values[k]) + __shfl_xor_sync(kFull, give, distance);
+        half[k] = (upper ? values[k + N / 2] : values[k]) + of_lane_across(give, distance);
       }
       return fold(half, distance / 2, index);
     }

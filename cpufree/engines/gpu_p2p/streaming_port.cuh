@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "cpufree/engines/gpu_p2p/bulk.cuh"
 #include "cpufree/engines/gpu_p2p/port.cuh"
@@ -12,7 +11,7 @@
 namespace cpufree::gpu_p2p {
 
 class StreamingPort : public Port {
-  using Copies = std::conditional_t<kSinceHopper, BulkCopies, WarpCopies>;
+  using Copies = StreamCopies;
 
  public:
   using Port::Port;
@@ -31,8 +30,8 @@ class StreamingPort : public Port {
     await_phase<Copies>(barrier, parity);
   }
   template <class T>
-  __device__ static FastArray<T> in_fast_memory(const T* array) {
-    return {in_shared(array)};
+  __device__ static auto in_fast_memory(const T* array) {
+    return fast_array(array);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/gpu/compiler.hpp"
 #include "cpufree/gpu/graph.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/launch/gpu/compiled/store.hpp"
@@ -22,7 +23,7 @@ class Hosted : public HostedProgram {
   Hosted(const std::string& source, int kernels, const std::vector<int>& devices,
          std::size_t heap_bytes, int threads)
       : devices_(devices), heaps_(devices, heap_bytes), threads_(threads) {
-    const gpuLibrary_t code = compiled_code({source}, devices, {"-fmad=false"})[0];
+    const gpuLibrary_t code = compiled_code({source}, devices, {gpuCompilerExact})[0];
     for (int k = 0; k < kernels; ++k)
       kernels_.push_back(
           gpu::find_kernel(code, "a compiled program", "stage_" + std::to_string(k)));

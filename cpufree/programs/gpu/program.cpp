@@ -8,6 +8,7 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
+#include "cpufree/gpu/compiler.hpp"
 #include "cpufree/launch/gpu/compiled/store.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
 #include "cpufree/launch/gpu/run.hpp"
@@ -21,7 +22,7 @@ namespace {
 // A product of the same bits wherever it is added: no multiplication is fused with an addition.
 GpuKernel kernel_of(const GpuProgramSpec& spec, const std::vector<int>& devices) {
   GpuKernel kernel;
-  kernel.function = only_kernel(compiled_code({spec.source}, devices, {"-fmad=false"})[0]);
+  kernel.function = only_kernel(compiled_code({spec.source}, devices, {gpuCompilerExact})[0]);
   kernel.threads = spec.threads;
   kernel.dynamic_bytes = spec.thread_bytes * at(spec.threads);
   kernel.blocks = spec.most_blocks;

@@ -2,12 +2,12 @@
 // without optimisation; as many as CPUFREE_TEST_KERNELS says, or all that there are.
 #include <algorithm>
 #include <cstdlib>
-#include <gpu_compiler.hpp>
 #include <iostream>
 
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/formats/layout/kernels.hpp"
 #include "cpufree/formats/slices/slice_codes.hpp"
+#include "cpufree/gpu/compiler.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/multigrid/setup/kernels.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"

@@ -13,7 +13,7 @@ from fake_core import FakeCore
 from cpufree.extension import COMPILER, find_compiler, load_for
 
 ROOT = Path(__file__).resolve().parents[3]
-# What cpufree/gpu/cuda/device_std.hpp stands in for: no header of containers, strings or streams.
+# What cpufree/gpu/device_std.hpp stands in for: no header of containers, strings or streams.
 FOR_KERNELS = {
     *("cmath", "concepts", "cstddef", "cstdint", "cstring", "limits", "new"),
     *("type_traits", "utility"),

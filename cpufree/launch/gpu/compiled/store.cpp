@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <gpu_compiler.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include "cpufree/base/env.hpp"
 #include "cpufree/base/waited_time.hpp"
 #include "cpufree/base/work_ahead.hpp"
+#include "cpufree/gpu/compiler.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_codes.hpp"
 #include "cpufree/launch/gpu/compiled/kernel_headers.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
@@ -167,8 +167,8 @@ class Store {
     if (known.empty()) {
       const auto properties = gpu::properties_of(device);
       const std::string asked = gpu_architecture_asked_for();
-      known = asked.empty() ? gpuArchitecture(properties.major, properties.minor)
-                            : gpuPortableArchitecture(asked, properties.major, properties.minor);
+      known =
+          asked.empty() ? gpuArchitecture(properties) : gpuPortableArchitecture(asked, properties);
     }
     return known;
   }

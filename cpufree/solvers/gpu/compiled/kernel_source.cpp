@@ -34,9 +34,9 @@ std::string free_kernels(const std::string& header, const std::string& room,
          "extern \"C\" __global__ void __launch_bounds__(cpufree::layout::kThreads) \\\n"
          "K(const __grid_constant__ cpufree::" +
          room + "::K" + type +
-         " kernel) { \\\n"
+         " given) { \\\n"
          "  const cpufree::gpu_p2p::FreePort port; \\\n"
-         "  kernel.run(port); \\\n"
+         "  cpufree::gpu_p2p::argument(given, 0).run(port); \\\n"
          "}\n" +
          list + "(CPUFREE_ONE)\n";
 }

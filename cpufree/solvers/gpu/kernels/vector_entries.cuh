@@ -4,27 +4,29 @@
 
 #include <cstdint>
 
+#include "cpufree/engines/gpu_p2p/threads.cuh"
 #include "cpufree/solvers/gpu/kernels/vector_probe.hpp"
 
 namespace cpufree {
 
 __device__ inline std::int64_t first_index() {
-  return static_cast<std::int64_t>(blockIdx.x) * kVectorThreads + threadIdx.x;
+  return static_cast<std::int64_t>(gpu_p2p::block_of_grid()) * kVectorThreads +
+         gpu_p2p::thread_of_block();
 }
 __device__ inline std::int64_t stride() {
-  return static_cast<std::int64_t>(gridDim.x) * kVectorThreads;
+  return static_cast<std::int64_t>(gpu_p2p::blocks_of_grid()) * kVectorThreads;
 }
 
 // Bit patterns of numbers >= 0 are ordered as the numbers are. Called by whole warps.
 __device__ inline void join(VectorProbe* probe, double largest, bool not_finite) {
   for (int half = 16; half > 0; half /= 2)
-    largest = fmax(largest, __shfl_xor_sync(0xffffffffU, largest, half));
-  const bool any = __any_sync(0xffffffffU, not_finite ? 1 : 0) != 0;
-  if (threadIdx.x % 32 != 0) return;
+    largest = fmax(largest, gpu_p2p::of_lane_across(largest, half));
+  const bool any = gpu_p2p::lanes_any(not_finite);
+  if (gpu_p2p::thread_of_block() % 32 != 0) return;
   if (largest > 0.0)
-    atomicMax(reinterpret_cast<unsigned long long*>(&probe->largest),
-              static_cast<unsigned long long>(__double_as_longlong(largest)));
-  if (any) atomicOr(&probe->not_finite, 1U);
+    gpu_p2p::atomic_max(reinterpret_cast<std::uint64_t*>(&probe->largest),
+                        __builtin_bit_cast(std::uint64_t, largest));
+  if (any) gpu_p2p::atomic_or(&probe->not_finite, 1U);
 }
 
 template <class T>

@@ -27,8 +27,10 @@ _VALUE = 16  # bytes, the most that a value to be reduced has
 
 _ON_GPU = """
 extern "C" __global__ void __launch_bounds__({threads}, {resident})
-run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared shared,
-           const __grid_constant__ cpufree::programs::{args}<{scalars}> args) {{
+run_on_gpu(const __grid_constant__ cpufree::gpu_p2p::Shared given_shared,
+           const __grid_constant__ cpufree::programs::{args}<{scalars}> given_args) {{
+  const auto& shared = cpufree::gpu_p2p::argument(given_shared, 0);
+  const auto& args = cpufree::gpu_p2p::argument(given_args, sizeof shared);
   extern __shared__ double2 fast[];
   cpufree::gpu_p2p::Port port(shared, reinterpret_cast<std::byte*>(fast));
   {call}

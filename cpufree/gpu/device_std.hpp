@@ -142,13 +142,13 @@ template <class T>
 struct numeric_limits;
 template <>
 struct numeric_limits<double> {
-  static double quiet_NaN() { return __longlong_as_double(0x7ff8000000000000LL); }
-  static double infinity() { return __longlong_as_double(0x7ff0000000000000LL); }
+  static double quiet_NaN() { return __builtin_bit_cast(double, 0x7ff8000000000000LL); }
+  static double infinity() { return __builtin_bit_cast(double, 0x7ff0000000000000LL); }
 };
 template <>
 struct numeric_limits<float> {
-  static float quiet_NaN() { return __int_as_float(0x7fc00000); }
-  static float infinity() { return __int_as_float(0x7f800000); }
+  static float quiet_NaN() { return __builtin_bit_cast(float, 0x7fc00000); }
+  static float infinity() { return __builtin_bit_cast(float, 0x7f800000); }
 };
 template <>
 struct numeric_limits<int32_t> {
@@ -196,7 +196,6 @@ using ::log;
 using ::log10;
 using ::log1p;
 using ::log2;
-using ::memcpy;
 using ::pow;
 using ::rint;
 using ::sin;
@@ -205,5 +204,13 @@ using ::sqrt;
 using ::tan;
 using ::tanh;
 using ::trunc;
+
+#if defined(__HIP__)
+inline void* memcpy(void* to, const void* from, size_t bytes) {
+  return __builtin_memcpy(to, from, bytes);
+}
+#else
+using ::memcpy;
+#endif
 
 }  // namespace std

@@ -1,0 +1,1 @@
+"""Kernels for AMD's GPUs: compiled, and their machine code checked, on machines without one."""
