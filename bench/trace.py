@@ -1,4 +1,4 @@
-"""What a trace costs: solves with all records, with phases only, and with none.
+"""What a trace costs: solves with all records, of one iteration in ten, phases only, and none.
 
 Seconds are those of the kernels for one iteration, of a fixed number of iterations of prcg with
 Jacobi from zero. A record costs what all of them add to an iteration, over the number that the
@@ -15,13 +15,15 @@ from cpufree import Solver
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.solving import matrix
-from cpufree.trace.asked import OPTIONS
+from cpufree.trace.asked import Recording
 from cpufree.trace.records import Kind, Trace
 
+ALL = Recording().options()
 WAYS: dict[str, dict[str, Any]] = {
     "none": {},
-    "phases": {**OPTIONS, "trace_kinds": 1 << Kind.PHASE},
-    "all": OPTIONS,
+    "phases": {**ALL, "trace": {**ALL["trace"], "kinds": 1 << Kind.PHASE}},
+    "one in ten": Recording(every=10).options(),
+    "all": ALL,
 }
 
 

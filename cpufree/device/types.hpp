@@ -126,7 +126,16 @@ inline const char* channel_name(Channel c) {
 
 // What a block was doing when its kernel gave up. One per block, written by that block alone and
 // read by the host after all kernels have ended.
-enum class BlockState : std::uint32_t { absent = 0, running, finished, expired, aborted };
+// `waiting` and `stopped`, where its process stands still, are of kernels that still run.
+enum class BlockState : std::uint32_t {
+  absent = 0,
+  running,
+  finished,
+  expired,
+  aborted,
+  waiting,
+  stopped
+};
 
 struct WaitRecord {
   BlockState state = BlockState::absent;

@@ -28,13 +28,15 @@ CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite
 // what has not come yet: `at` is what came last, a flag or packet in memory of mine. `finds`: it
 // was there before it was asked for. `enter`: a section of the kernel begins, a level of multigrid
 // or a line of a program, by its number; -1: it has ended. `moves`: bytes go to a PE, by other
-// means than `put`. Kernels for other ports have not an instruction of this.
+// means than `put`. `begin_turn`: so many iterations begin. Kernels for other ports have not an
+// instruction of this.
 template <class P>
 concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSite& site) {
   port.wait_begins(site, Epoch{});
   port.wait_ends(at, site, Epoch{});
   port.finds(at, site, Epoch{});
   port.enter(0);
+  port.begin_turn(1);
   port.moves(0, std::uint64_t{});
 };
 

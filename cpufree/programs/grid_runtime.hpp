@@ -104,6 +104,7 @@ class GridRuntime {
   // A turn of a loop begins, or several, which has a barrier or a reduction in it, or not. False:
   // leave.
   CPUFREE_KERNEL_FN bool turn(bool outermost, bool has_barrier, int turns = 1) {
+    if constexpr (TracingPort<P>) port_.begin_turn(outermost ? turns : 0);
     if (outermost && port_.lane() == 0 && pe_ == 0 && port_.block() == 0)
       port_.report(turns_ += turns, 0.0);
     if (failed()) return false;

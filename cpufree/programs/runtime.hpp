@@ -71,6 +71,7 @@ class Runtime {
 
   // A turn of a loop begins. False: leave the kernel.
   CPUFREE_KERNEL_FN bool turn(bool outermost) {
+    if constexpr (TracingPort<P>) port_.begin_turn(outermost ? 1 : 0);
     if (outermost && port_.pe() == 0) port_.report(++turns_, 0.0);
     return fault_ == Fault::none && !stopped();
   }

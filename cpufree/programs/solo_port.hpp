@@ -117,6 +117,11 @@ class SoloPort : public Unstudied {
   {
     port_.enter(section);
   }
+  CPUFREE_KERNEL_FN void begin_turn(int n)
+    requires TracingPort<P>
+  {
+    port_.begin_turn(n);
+  }
   CPUFREE_KERNEL_FN void sums(bool begin)
     requires TracingPort<P>
   {

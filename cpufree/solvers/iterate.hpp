@@ -109,6 +109,7 @@ CPUFREE_HOT_FN Ending iterate(Ctx& c, Method& method, Monitors<Ctx>& monitors) {
            monitors.needs_no_decision(c, k, method.square(k));
   };
   while (true) {
+    if constexpr (TracingPort<typename Ctx::PortType>) c.port().begin_turn(1);
     const bool counts = deferred;
     if (!method.advance(start, [&] {
           if (counts) monitors.count_deferred(c);

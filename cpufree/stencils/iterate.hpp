@@ -29,6 +29,12 @@ class Checks {
     return static_cast<std::int64_t>(reduction_.epoch());
   }
 
+  CPUFREE_KERNEL_FN void begin_turn(int iterations)
+    requires TracingPort<P>
+  {
+    port_.begin_turn(iterations);
+  }
+
   CPUFREE_KERNEL_FN void push(const Change<P>& change, std::int64_t iteration) {
     const double sums[2] = {change.above.sum(), change.squares.sum()};
     reduction_.push(sums);
@@ -82,6 +88,7 @@ CPUFREE_KERNEL_FN bool iterate(const JacobiArgs<T>& args, Worker& worker, Checks
     Change<P> change{args.tolerance, {}, {}, {}};
     const bool last = stop == args.iterations && check;
     const bool measured = last || (check && checks.waits());
+    if constexpr (TracingPort<P>) checks.begin_turn(steps);
     worker.advance(steps, measured, change);
     state.iteration += steps;
     if (measured) state.update = change.most();

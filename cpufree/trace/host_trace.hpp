@@ -16,17 +16,17 @@ namespace cpufree {
 class HostTrace {
  public:
   // `heaps`: the symmetric memory of each PE of the process, the first of which is PE `first`.
-  // `start`: the time of the port that is 0.
+  // `start`: the time of the port that is 0. `told`: see trace_rings; empty: of no PE.
   HostTrace(const TraceShape& shape, std::span<std::byte* const> heaps, std::uint64_t start,
-            int first)
+            int first, std::span<Published* const> told = {})
       : shape_(shape), first_(first), pes_(heaps.size()) {
     for (std::size_t k = 0; k < pes_.size(); ++k) {
       Pe& p = pes_[k];
       p.records.resize(shape.records());
       p.written.resize(shape.counts());
       p.bytes.resize(shape.bytes());
-      p.rings =
-          trace_rings(shape, p.records.data(), p.written.data(), p.bytes.data(), heaps[k], start);
+      p.rings = trace_rings(shape, p.records.data(), p.written.data(), p.bytes.data(), heaps[k],
+                            start, told.empty() ? nullptr : told[k]);
     }
   }
 

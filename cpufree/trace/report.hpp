@@ -37,12 +37,13 @@ struct TraceShape {
   std::int32_t writers = 1;  // of these
   std::uint32_t capacity = 0;
   std::uint32_t kinds = kAllTraceKinds;
+  std::uint32_t every = 1;  // iterations, of which one is recorded
 
   static TraceShape of(int pes, int blocks, int threads, int writers, std::int64_t events,
-                       std::uint32_t kinds) {
+                       std::uint32_t kinds, std::int64_t every = 1) {
     const auto capacity =
         std::bit_ceil(static_cast<std::uint32_t>(std::max<std::int64_t>(events, kTraceShare)));
-    return {pes, blocks, threads, writers, capacity, kinds};
+    return {pes, blocks, threads, writers, capacity, kinds, static_cast<std::uint32_t>(every)};
   }
   // Of one PE.
   std::size_t records() const {
@@ -57,16 +58,19 @@ struct TraceShape {
   }
 };
 
-// The rings of the blocks of one PE, in arrays of the sizes that `shape` says.
+// The rings of the blocks of one PE, in arrays of the sizes that `shape` says. `told`: as many as
+// there are counts, in memory that hosts read; null: nobody does.
 inline std::vector<TraceRing> trace_rings(const TraceShape& shape, TraceRecord* records,
                                           std::uint64_t* written, std::uint64_t* bytes,
-                                          const std::byte* base, std::uint64_t start) {
+                                          const std::byte* base, std::uint64_t start,
+                                          Published* told) {
   std::vector<TraceRing> rings;
   for (std::int64_t block = 0; block < shape.blocks; ++block)
     rings.push_back(
-        {records + static_cast<std::uint64_t>(block) * trace_first(shape.capacity, shape.writers),
+        {told == nullptr ? nullptr : told + block * shape.writers,
+         records + static_cast<std::uint64_t>(block) * trace_first(shape.capacity, shape.writers),
          written + block * shape.writers, bytes + 2 * block * shape.threads * shape.pes, base,
-         start, shape.kinds, shape.capacity});
+         start, shape.kinds, shape.capacity, shape.every});
   return rings;
 }
 

@@ -23,11 +23,23 @@ class Traced : public P {
     TraceRecord* records = nullptr;
     std::uint32_t count = 0, mask = 0;
   };
+  // Whom a thread waits for, and whether hosts have been told.
+  struct alignas(16) Awaited {
+    std::uint64_t body = 0;
+    std::int32_t peer = -1;
+    std::uint32_t told = 0;  // how often, and that a wait has ended; odd: of this wait
+  };
+  // Iterations of the kernel that have begun, and those of them that are not recorded.
+  struct Turns {
+    std::int64_t begun = 0, left_out = 0;
+  };
   // What is read for each record. It is held where threads read it fast: what lies in memory has to
   // be fetched again after each `acquire`. Copies of the port share it.
   struct Pens {
     TraceRing ring;
     Pen of[static_cast<unsigned>(kWriters)];
+    Awaited awaited[static_cast<unsigned>(kWriters)];
+    Turns turns[static_cast<unsigned>(kWriters)];
   };
 
   CPUFREE_KERNEL_FN Traced(const P& port, Pens& pens)
@@ -38,11 +50,16 @@ class Traced : public P {
     pens.of[lane] = {ring.records + trace_first(ring.capacity, lane),
                      static_cast<std::uint32_t>(ring.written[lane]),
                      trace_capacity(ring.capacity, lane) - 1U};
+    pens.awaited[lane] = {};
+    pens.turns[lane] = {};
+    if (lane == 0) publish_state(BlockState::running, 0, 0);
   }
 
   // At the end of the kernel: the next one goes on there.
-  CPUFREE_KERNEL_FN void store_counts() const {
+  CPUFREE_KERNEL_FN void store_counts() {
     if (!writes()) return;
+    if (kinds_ == 0) mark_gap();
+    if (this->lane() == 0) publish_state(BlockState::finished, 0, 0);
     std::uint64_t& written = pens_->ring.written[this->lane()];
     written += pens_->of[this->lane()].count - static_cast<std::uint32_t>(written);
   }
@@ -52,6 +69,23 @@ class Traced : public P {
   }
   CPUFREE_KERNEL_FN void enter(int section) {
     if (this->lane() == 0) record(TraceKind::section, 0, static_cast<std::uint64_t>(section));
+  }
+  // N iterations of the kernel begin. All blocks of all PEs begin as many.
+  CPUFREE_KERNEL_FN void begin_turn(int n) {
+    const std::uint32_t every = pens_->ring.every;
+    if (every <= 1 || n == 0 || !writes()) return;
+    Turns& turns = pens_->turns[this->lane()];
+    const std::int64_t last = turns.begun + n - 1;
+    const bool records = last - last % every >= turns.begun;
+    if (records != (kinds_ != 0)) {
+      mark_gap();
+      kinds_ = records ? pens_->ring.kinds : 0;
+      last_pe_ = -1;
+      for (int pe = 0; records && counts() && pe < this->pes(); ++pe)
+        bytes_to(pe)[1] = bytes_to(pe)[0];
+    }
+    if (!records) turns.left_out += n;
+    turns.begun += n;
   }
   CPUFREE_KERNEL_FN void report(std::int64_t iteration, double residual) {
     record(TraceKind::iteration, 0, static_cast<std::uint64_t>(iteration));
@@ -136,10 +170,25 @@ class Traced : public P {
 
   // See TracingPort.
   CPUFREE_KERNEL_FN void wait_begins(const WaitSite& site, Epoch want) {
-    record(TraceKind::wait, site.from_pe, trace_body(of(site), want));
+    const std::uint64_t body = trace_body(of(site), want);
+    record(TraceKind::wait, site.from_pe, body);
+    if (!writes()) return;
+    Awaited& awaited = pens_->awaited[this->lane()];
+    awaited.body = body, awaited.peer = site.from_pe;
   }
   CPUFREE_KERNEL_FN void wait_ends(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::wait_end, site.from_pe, trace_body(slot(at), seen));
+    if (!writes()) return;
+    Awaited& awaited = pens_->awaited[this->lane()];
+    awaited.peer = -1;
+    if (awaited.told % 2 != 0) publish_state(BlockState::running, 0, ++awaited.told);
+  }
+  // A wait that has become long is published, so that hosts see it before it is given up.
+  CPUFREE_KERNEL_FN bool keep_waiting(typename P::Wait& wait) {
+    const bool on = P::keep_waiting(wait);
+    if constexpr (requires { wait.looks; })
+      if (wait.looks % kLooksToTell == 0) tell();
+    return on;
   }
   // By the first thread of a block whose threads have waited: one of them for what a PE has sent.
   CPUFREE_KERNEL_FN void has_come(const void* at, int pe, Epoch epoch) {
@@ -156,6 +205,35 @@ class Traced : public P {
   }
 
  private:
+  // Half a millisecond on a GPU, where telling crosses PCIe. Threads of CPUs rest between looks.
+  static constexpr std::uint32_t kLooksToTell = kWriters > 1 ? 1024 : 16;
+
+  CPUFREE_KERNEL_FN void tell() {
+    if (!writes()) return;
+    Awaited& awaited = pens_->awaited[this->lane()];
+    if (awaited.peer < 0 || awaited.told % 2 != 0) return;
+    Published* const mine = told();
+    if (mine == nullptr) return;
+    P::put_flag(&mine->body, this->pe(), awaited.body);
+    publish_state(BlockState::waiting, awaited.peer, ++awaited.told);
+  }
+  CPUFREE_KERNEL_FN void publish_state(BlockState state, int peer, std::uint64_t number) {
+    Published* const mine = told();
+    if (mine == nullptr) return;
+    this->publish(Scope::system);
+    P::put_flag(&mine->state, this->pe(), published_state(number, state, peer));
+    this->publish(Scope::system);  // before what comes next
+  }
+  CPUFREE_KERNEL_FN Published* told() const {
+    Published* const all = pens_->ring.told;
+    return all == nullptr ? nullptr : all + this->lane();
+  }
+  // Where a gap begins, or ends.
+  CPUFREE_KERNEL_FN void mark_gap() {
+    kinds_ = kAllTraceKinds;
+    const Turns& turns = pens_->turns[this->lane()];
+    record(TraceKind::left_out, 0, static_cast<std::uint64_t>(turns.left_out));
+  }
   CPUFREE_KERNEL_FN void record_signal(const Flag* flag, int pe, Epoch epoch) {
     if (!writes(TraceKind::signal)) return;
     std::uint64_t* const bytes = bytes_to(pe);
@@ -196,7 +274,7 @@ class Traced : public P {
     return pens_->ring.bytes + 2 * (std::int64_t{this->lane()} * this->pes() + pe);
   }
   CPUFREE_KERNEL_FN void count(int pe, std::size_t bytes) {
-    if (pe == this->pe() || !kept(TraceKind::payload)) return;
+    if (pe == this->pe() || !counts()) return;
     if constexpr (requires(std::uint64_t* sum) { P::tally(sum, bytes); }) {
       P::tally(bytes_to(pe), bytes);
     } else {
@@ -207,6 +285,10 @@ class Traced : public P {
     }
   }
 
+  // Payload, in all iterations.
+  CPUFREE_KERNEL_FN bool counts() const {
+    return (pens_->ring.kinds >> static_cast<unsigned>(TraceKind::payload) & 1U) != 0U;
+  }
   CPUFREE_KERNEL_FN bool kept(TraceKind kind) const {
     return (kinds_ >> static_cast<unsigned>(kind) & 1U) != 0U;
   }
@@ -223,7 +305,7 @@ class Traced : public P {
   }
 
   Pens* pens_;
-  std::uint32_t kinds_;   // that are written down
+  std::uint32_t kinds_;   // that are written down; none in an iteration that is not recorded
   bool reduces_ = false;  // packets are of a reduction
   int last_pe_ = -1;      // of the last packet that is recorded
   Epoch last_epoch_ = 0;
@@ -233,7 +315,7 @@ class Traced : public P {
 template <class P, class F>
 CPUFREE_KERNEL_FN void run_traced(P& port, const TraceRing* rings, F&& kernel) {
   using Pens = typename Traced<P>::Pens;
-  typename P::template Held<Pens> pens = port.hold(Pens{rings[port.block()], {}});
+  typename P::template Held<Pens> pens = port.hold(Pens{rings[port.block()], {}, {}, {}});
   Traced<P> traced(port, pens);
   kernel(traced);
   traced.store_counts();

@@ -32,7 +32,7 @@ def says(what: str | Callable[[], str], seconds: float = SECONDS) -> Iterator[No
         left = seconds
         while not done.wait(left):
             if words := what if isinstance(what, str) else what():
-                return _say(words)
+                return say(words)
             left = _AGAIN
 
     threading.Thread(target=wait, name="cpufree-patience", daemon=True).start()
@@ -42,7 +42,8 @@ def says(what: str | Callable[[], str], seconds: float = SECONDS) -> Iterator[No
         done.set()
 
 
-def _say(what: str) -> None:
+def say(what: str) -> None:
+    """Say something now: in a terminal or notebook, or the log."""
     if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
         print(f"cpufree: {what}", file=sys.stderr, flush=True)
     else:

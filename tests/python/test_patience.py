@@ -49,7 +49,7 @@ def test_who_watches_a_terminal_reads_it_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    patience._say("compiling a kernel")
+    patience.say("compiling a kernel")
     assert capsys.readouterr().err == "cpufree: compiling a kernel\n"
 
 

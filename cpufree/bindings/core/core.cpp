@@ -24,42 +24,6 @@ namespace nb = nanobind;
 namespace cpufree {
 namespace {
 
-const char* name_of(BlockState state) {
-  switch (state) {
-    case BlockState::absent:
-      return "absent";
-    case BlockState::running:
-      return "running";
-    case BlockState::finished:
-      return "finished";
-    case BlockState::expired:
-      return "expired";
-    case BlockState::aborted:
-      return "aborted";
-  }
-  return "unknown";
-}
-
-// The waits of blocks that gave up; or all blocks, with what they did.
-nb::list list_of(const std::vector<BlockReport>& blocks, bool all) {
-  nb::list waits;
-  for (const BlockReport& b : blocks) {
-    if (!all && !b.record.waited()) continue;
-    nb::dict wait;
-    if (all) wait["state"] = name_of(b.record.state);
-    wait["pe"] = b.pe;
-    wait["block"] = b.block;
-    wait["channel"] = channel_name(b.record.channel);
-    wait["waits_for_pe"] = b.record.from_pe;
-    wait["waits_for_block"] = b.record.from_block;
-    wait["epoch"] = b.record.want;
-    wait["seen"] = b.record.seen;
-    wait["seconds"] = b.record.seconds;
-    waits.append(wait);
-  }
-  return waits;
-}
-
 void translate(const std::exception_ptr& error, void*) {
   try {
     std::rethrow_exception(error);

@@ -31,7 +31,8 @@ std::vector<GpuProgramCopy> copies_of(const std::vector<Sizes>& tables) {
 }
 
 nb::tuple run(GpuProgram& program, const std::vector<std::int64_t>& scalars, std::size_t results,
-              double wait_limit, const nb::object& progress) {
+              double wait_limit, const nb::object& progress, const nb::object& trace) {
+  const TraceSpec how = trace_spec_of(trace).value_or(TraceSpec{});
   Progress tell;
   if (!progress.is_none())
     tell = [&](std::int64_t turn, double value) {
@@ -42,7 +43,7 @@ nb::tuple run(GpuProgram& program, const std::vector<std::int64_t>& scalars, std
   ProgramOutcome outcome;
   {
     const nb::gil_scoped_release release;
-    outcome = program.run(scalars, found, faults, wait_limit, tell);
+    outcome = program.run(scalars, found, faults, wait_limit, tell, how);
   }
   return nb::make_tuple(outcome.seconds, outcome.stopped, found, faults,
                         dict_of_trace(outcome.trace ? &*outcome.trace : nullptr));
@@ -108,7 +109,7 @@ void bind_gpu_programs(nb::module_& m) {
   copying<GpuProgram>(m, "GpuProgram")
       .def_prop_ro("blocks", &GpuProgram::blocks)
       .def("run", &run, nb::arg("scalars"), nb::arg("results"), nb::arg("wait_limit"),
-           nb::arg("progress").none());
+           nb::arg("progress").none(), nb::arg("trace") = nb::none());
   copying<HostedProgram>(m, "HostedProgram")
       .def("prepare", &prepare, nb::arg("segments"), nb::arg("arguments"), nb::arg("size"))
       .def(
@@ -136,15 +137,15 @@ void bind_gpu_programs(nb::module_& m) {
       "make_gpu_program",
       [](const std::string& source, const std::vector<int>& devices, std::size_t heap_bytes,
          std::size_t leave_offset, int threads, std::size_t thread_bytes, int most_blocks,
-         std::int64_t trace_events) {
+         bool traced) {
         const GpuProgramSpec spec{source,  devices,      heap_bytes,  leave_offset,
-                                  threads, thread_bytes, most_blocks, trace_events};
+                                  threads, thread_bytes, most_blocks, traced};
         const nb::gil_scoped_release release;
         return gpu_engine().make_gpu_program(spec);
       },
       nb::arg("source"), nb::arg("devices"), nb::arg("heap_bytes"), nb::arg("leave_offset"),
       nb::arg("threads"), nb::arg("thread_bytes"), nb::arg("most_blocks"),
-      nb::arg("trace_events") = 0);
+      nb::arg("traced") = false);
 }
 
 }  // namespace cpufree

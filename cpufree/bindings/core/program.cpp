@@ -22,10 +22,10 @@ namespace {
 nb::tuple run_program(std::uintptr_t kernel, const std::vector<std::uintptr_t>& heaps,
                       const std::vector<std::uintptr_t>& tables, double wait_limit,
                       const nb::object& progress, int blocks, const nb::object& team,
-                      std::int64_t leave, std::int64_t trace_events) {
+                      std::int64_t leave, const nb::object& trace) {
   require(kernel != 0 && !heaps.empty() && tables.size() == 4, "a kernel, heaps and four tables");
   const std::shared_ptr<Team> members = team_of(team);
-  ProgramPlace place{{}, blocks, members.get(), leave, trace_events};
+  ProgramPlace place{{}, blocks, members.get(), leave, trace_spec_of(trace)};
   for (const std::uintptr_t heap : heaps) place.heaps.push_back(reinterpret_cast<std::byte*>(heap));
   programs::Args args{};
   args.numbers = reinterpret_cast<const std::int64_t*>(tables[0]);
@@ -72,7 +72,7 @@ class ProgramHeaps {
 void bind_programs(nb::module_& m) {
   m.def("run_program", &run_program, nb::arg("kernel"), nb::arg("heaps"), nb::arg("tables"),
         nb::arg("wait_limit"), nb::arg("progress").none(), nb::arg("blocks") = 1,
-        nb::arg("team") = nb::none(), nb::arg("leave") = 0, nb::arg("trace_events") = 0);
+        nb::arg("team") = nb::none(), nb::arg("leave") = 0, nb::arg("trace") = nb::none());
   nb::class_<ProgramHeaps>(m, "ProgramHeaps")
       .def(nb::init<const nb::object&, std::size_t>(), nb::arg("team"), nb::arg("bytes"))
       .def_prop_ro("bases", &ProgramHeaps::bases);

@@ -49,7 +49,7 @@ StencilSpec stencil_spec_of(const nb::dict& options) {
   spec.rows = option(options, "rows", spec.rows);
   spec.boundary_blocks = option(options, "boundary_blocks", spec.boundary_blocks);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
-  spec.trace_events = option(options, "trace_events", spec.trace_events);
+  if (options.contains("trace")) spec.trace = trace_spec_of(nb::cast<nb::dict>(options["trace"]));
   return spec;
 }
 
@@ -130,12 +130,11 @@ auto with_arrays(const nb::object& start, const nb::object& source, const nb::ob
 template <class T>
 nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
                      const nb::dict& options, const nb::object& progress) {
-  require_known(options,
-                {"engine",     "pes",        "blocks",     "gpus",         "halo_steps",
-                 "thickness",  "halo",       "iterations", "tol",          "check_every",
-                 "time_limit", "wait_limit", "study",      "trace_events", "boundary_blocks",
-                 "sweep",      "rows",       "gather",     "cores",        "nvshmem_library",
-                 "machine"});
+  require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
+                          "thickness",  "halo",       "iterations", "tol",   "check_every",
+                          "time_limit", "wait_limit", "study",      "trace", "boundary_blocks",
+                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library",
+                          "machine"});
   const StencilRun run = run_of(options);
   Progress tell;
   if (!progress.is_none())

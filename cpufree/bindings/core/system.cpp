@@ -20,6 +20,7 @@
 #include "cpufree/bindings/errors.hpp"
 #include "cpufree/bindings/options.hpp"
 #include "cpufree/bindings/team.hpp"
+#include "cpufree/bindings/trace.hpp"
 #include "cpufree/plugins/gpu/engine_table.hpp"
 #include "cpufree/solvers/host/setup.hpp"
 #include "cpufree/solvers/host/system.hpp"
@@ -127,8 +128,7 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
 
 SolveSpec spec_of_solve(const nb::dict& options) {
   require_known(options, {"method", "pc", "rtol", "atol", "maxiter", "time_limit", "wait_limit",
-                          "replace_every", "chebyshev_degree", "study", "trace_events",
-                          "trace_kinds", "gather"});
+                          "replace_every", "chebyshev_degree", "study", "trace", "gather"});
   SolveSpec spec;
   spec.method = method_from_name(option<std::string>(options, "method", "prcg"));
   spec.preconditioner = preconditioner_from_name(option<std::string>(options, "pc", "jacobi"));
@@ -141,8 +141,7 @@ SolveSpec spec_of_solve(const nb::dict& options) {
   spec.chebyshev_degree = option(options, "chebyshev_degree", spec.chebyshev_degree);
   spec.gather = option(options, "gather", spec.gather);
   spec.study = study_from_name(option<std::string>(options, "study", "none"));
-  spec.trace_kinds = option(options, "trace_kinds", spec.trace_kinds);
-  spec.trace_events = option(options, "trace_events", spec.trace_events);
+  if (options.contains("trace")) spec.trace = trace_spec_of(nb::cast<nb::dict>(options["trace"]));
   return spec;
 }
 

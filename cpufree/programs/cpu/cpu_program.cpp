@@ -22,14 +22,13 @@ ProgramOutcome run_cpu_program(ProgramKernel kernel, const ProgramPlace& place,
   Limits limits;
   limits.wait_limit = wait_limit;
   ProgramOutcome outcome;
-  const Progress tell = [&](std::int64_t turn, double) {
+  const Progress turned = [&](std::int64_t turn, double) {
     if (progress && !outcome.stopped && !progress(turn, 0.0)) outcome.stopped = true;
     return !outcome.stopped;
   };
   std::optional<CpuTrace> trace;
-  if (place.trace_events > 0)
-    trace.emplace(TraceShape::of(pes, place.blocks, 1, 1, place.trace_events, kAllTraceKinds),
-                  config);
+  if (place.trace) trace.emplace(*place.trace, config, place.team);
+  const Progress tell = trace ? trace->watched(turned) : turned;
   const auto run_block = [&](cpu_threads::Port& port) {
     programs::Args mine = args;
     if (trace) mine.traces = trace->rings(port.pe() - own.first);

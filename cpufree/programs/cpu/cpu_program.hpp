@@ -8,6 +8,7 @@
 
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
+#include "cpufree/launch/live_waits.hpp"
 #include "cpufree/programs/args.hpp"
 #include "cpufree/trace/report.hpp"
 
@@ -27,7 +28,7 @@ struct ProgramPlace {
   int blocks = 1;                 // of each
   Team* team = nullptr;           // a PE in each of its processes; null: all in this one
   std::int64_t leave = 0;         // with a team, the offset of a flag in each heap, 0 at the begin
-  std::int64_t trace_events = 0;  // of a block, that its ring holds; 0: the run is not traced
+  std::optional<TraceSpec> trace = {};  // none: the run is not traced
 };
 
 // Runs a kernel on threads to its end; returns the seconds that it took. Throws WaitTimeout,

@@ -64,12 +64,12 @@ class Runs : public GpuProgram {
   }
 
   ProgramOutcome run(const std::vector<std::int64_t>& scalars, std::vector<std::int64_t>& results,
-                     std::vector<std::int64_t>& faults, double wait_limit,
-                     const Progress& progress) override {
+                     std::vector<std::int64_t>& faults, double wait_limit, const Progress& progress,
+                     const TraceSpec& how) override {
     const gpu_p2p::DeviceLocks locks(devices_);
     const gpu::MappedArray<std::int64_t> out(results.size() + faults.size());
     std::vector<std::int64_t*> heads = {out.data(), out.data() + results.size()};
-    const std::optional<GpuTrace> trace = this->trace();
+    std::optional<GpuTrace> trace = this->trace(how);
     const std::vector<std::vector<std::byte>> args = arguments(heads, scalars, trace);
     std::vector<const void*> pointers;
     for (const auto& of_pe : args) pointers.push_back(of_pe.data());
@@ -80,8 +80,10 @@ class Runs : public GpuProgram {
       if (progress && !outcome.stopped && !progress(turn, 0.0)) outcome.stopped = true;
       return !outcome.stopped;
     };
-    outcome.seconds = launch_traced(
-        trace, [&] { return runner_.run(kernel_, shared(), pointers, limits, tell); });
+    outcome.seconds = launch_traced(trace, [&] {
+      return runner_.run(kernel_, shared(), pointers, limits,
+                         watched(tell, trace ? trace->watch() : nullptr));
+    });
     if (trace) outcome.trace = trace->report(nullptr);
     std::copy_n(out.data(), results.size(), results.begin());
     std::copy_n(out.data() + results.size(), faults.size(), faults.begin());
@@ -90,13 +92,14 @@ class Runs : public GpuProgram {
 
  private:
   // The rings of a run, where it is to be traced.
-  std::optional<GpuTrace> trace() const {
-    if (spec_.trace_events == 0) return std::nullopt;
+  std::optional<GpuTrace> trace(const TraceSpec& how) const {
+    if (!spec_.traced) return std::nullopt;
     std::vector<std::byte*> bases;
     for (std::size_t k = 0; k < devices_.size(); ++k) bases.push_back(heaps_.base(k));
     return GpuTrace(
+        how,
         TraceShape::of(static_cast<int>(devices_.size()), kernel_.blocks, kernel_.threads,
-                       gpu_p2p::kWarp, spec_.trace_events, kAllTraceKinds),
+                       gpu_p2p::kWarp, how.events, how.kinds, how.every),
         devices_, bases, 0);
   }
   // GridArgs or TracedArgs of each PE, as bytes.

@@ -16,11 +16,11 @@ struct GpuProgramSpec {
   std::string source;        // of one kernel, run_on_gpu(Shared, GridArgs)
   std::vector<int> devices;  // of each PE
   std::size_t heap_bytes = 0;
-  std::size_t leave_offset = 0;   // of the flag in the heap that makes all leave
-  int threads = 0;                // of a block
-  std::size_t thread_bytes = 0;   // of shared memory: a value that is reduced
-  int most_blocks = 0;            // of a PE: as many as have something to do
-  std::int64_t trace_events = 0;  // of a thread that writes; > 0: the kernel takes TracedArgs
+  std::size_t leave_offset = 0;  // of the flag in the heap that makes all leave
+  int threads = 0;               // of a block
+  std::size_t thread_bytes = 0;  // of shared memory: a value that is reduced
+  int most_blocks = 0;           // of a PE: as many as have something to do
+  bool traced = false;           // the kernel takes TracedArgs
 };
 
 // Rows of bytes of an array, in memory of the host or of any GPU, and where they lie in the heap of
@@ -40,10 +40,12 @@ class GpuProgram {
   // Zeros in all heaps; then these rows.
   virtual void load(const std::vector<GpuProgramCopy>& copies) = 0;
   // To its end. `results` and `faults` (two) are filled. Throws WaitTimeout, EngineError, and what
-  // `progress` throws; `stopped` where that has returned false.
+  // `progress` throws; `stopped` where that has returned false. `trace`: of a kernel that is
+  // traced.
   virtual ProgramOutcome run(const std::vector<std::int64_t>& scalars,
                              std::vector<std::int64_t>& results, std::vector<std::int64_t>& faults,
-                             double wait_limit, const Progress& progress) = 0;
+                             double wait_limit, const Progress& progress,
+                             const TraceSpec& trace) = 0;
   // Rows back from the heaps.
   virtual void store(const std::vector<GpuProgramCopy>& copies) = 0;
 };

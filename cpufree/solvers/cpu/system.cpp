@@ -369,12 +369,12 @@ SolveResult CpuSystem<T>::run_all(const SolveSpec& spec, const SolveParams& para
     if (!splits.empty()) args[k].splits = splits.data() + k * at(blocks_);
   std::optional<CpuTrace> trace;
   if (spec.study == Study::trace) {
-    trace.emplace(TraceShape::of(own_.all, blocks_, 1, 1, spec.trace_events, spec.trace_kinds),
-                  launch_config());
+    trace.emplace(spec.trace, launch_config(), team_.get());
     for (std::size_t k = 0; k < args.size(); ++k)
       args[k].traces = trace->rings(static_cast<int>(k));
   }
-  const ThreadsRun ran = launch_traced(trace, [&] { return run(spec, args, progress); });
+  const Progress tell = trace ? trace->watched(progress) : progress;
+  const ThreadsRun ran = launch_traced(trace, [&] { return run(spec, args, tell); });
   result.seconds = ran.seconds;
   result.disturbances = ran.disturbances;
   if (trace) result.trace = trace->report(team_.get());

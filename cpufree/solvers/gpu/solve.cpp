@@ -134,8 +134,9 @@ void GpuSolve<T>::reserve(const SolveSpec& spec, const SolveParams& params) {
   if (spec.study == Study::trace) {
     std::vector<std::byte*> heaps;
     for (std::size_t k = 0; k < pes_.size(); ++k) heaps.push_back(heap_of(k));
-    trace_.emplace(TraceShape::of(place_.own.all, facts_.blocks, facts_.threads, gpu_p2p::kWarp,
-                                  spec.trace_events, spec.trace_kinds),
+    trace_.emplace(spec.trace,
+                   TraceShape::of(place_.own.all, facts_.blocks, facts_.threads, gpu_p2p::kWarp,
+                                  spec.trace.events, spec.trace.kinds, spec.trace.every),
                    place_.devices, heaps, place_.own.first);
   }
   if (place_.own.speaker() && history_.size() < at(params.history_capacity)) {
@@ -259,9 +260,10 @@ SolveResult GpuSolve<T>::solve(VectorView<const T> b, VectorView<const T> x0, Ve
   std::vector<const void*> args;
   for (const auto& of_pe : args_) args.push_back(&of_pe);
   SolveResult result;
+  const Progress tell = unscaled(progress, scale);
   result.seconds = launch_traced(trace_, [&] {
-    return runner_.run(choice.kernel, shared(), args, spec.limits(), unscaled(progress, scale),
-                       place_.team());
+    return runner_.run(choice.kernel, shared(), args, spec.limits(),
+                       watched(tell, trace_ ? trace_->watch() : nullptr), place_.team());
   });
   timer.lap("launch", "kernel", result.seconds);
   fetch(spec, result);

@@ -144,9 +144,7 @@ void check(const SolveSpec& spec) {
           std::string("the preconditioner ") + preconditioner_name(pc) +
               " need not be positive definite where A is not, as the method minres wants it: it "
               "takes jacobi, fsai or none");
-  require(spec.trace_events >= kTraceShare && spec.trace_events <= kMostTraceEvents,
-          "trace_events must lie between " + std::to_string(kTraceShare) + " and " +
-              std::to_string(kMostTraceEvents) + ", not " + std::to_string(spec.trace_events));
+  check(spec.trace);
   require(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0),
           std::string("the study ") + study_name(spec.study) +
               " has no residual that could end it: give maxiter, and rtol and atol 0");

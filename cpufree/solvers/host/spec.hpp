@@ -10,9 +10,9 @@
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
+#include "cpufree/launch/live_waits.hpp"
 #include "cpufree/multigrid/near_null_space.hpp"
 #include "cpufree/solvers/method.hpp"
-#include "cpufree/trace/record.hpp"
 
 namespace cpufree {
 
@@ -37,8 +37,6 @@ struct FactorSpec {
   bool multigrid() const { return kind == Preconditioner::amg; }
 };
 
-inline constexpr std::int64_t kMostTraceEvents = 1 << 24;  // of one thread
-
 struct SolveSpec {
   Method method = Method::prcg;
   Preconditioner preconditioner = Preconditioner::jacobi;
@@ -52,10 +50,8 @@ struct SolveSpec {
   // But for `trace`, double precision without a preconditioner alone. Studies that leave something
   // out run for `maxiter` iterations exactly, with rtol and atol 0; x and norms mean nothing.
   Study study = Study::none;
-  std::int64_t trace_events =
-      1 << 15;  // of the study of that name: a thread keeps the last of them
-  std::uint32_t trace_kinds = kAllTraceKinds;  // which records: bit k for TraceKind k
-  bool gather = true;  // with a team: rank 0 gets all of x; else each rank has its own rows alone
+  TraceSpec trace = {};  // of the study of that name
+  bool gather = true;    // with a team: rank 0 gets all of x; else each rank has its own rows alone
 
   bool leaves_out() const { return study == Study::no_compute || study == Study::no_comm; }
   Limits limits() const { return {time_limit, wait_limit}; }

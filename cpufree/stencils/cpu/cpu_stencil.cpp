@@ -63,8 +63,7 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
   config.heaps = stencil.heaps();
   std::optional<CpuTrace> trace;
   if (spec.study == Study::trace) {
-    trace.emplace(
-        TraceShape::of(config.pes, config.blocks, 1, 1, spec.trace_events, kAllTraceKinds), config);
+    trace.emplace(spec.trace, config, team);
     for (int k = 0; k < config.here; ++k) stencil.args(config.first + k).traces = trace->rings(k);
   }
   if (team != nullptr) {
@@ -72,10 +71,11 @@ StencilResult run_cpu_stencil(const StencilProblem<T>& problem, const StencilSpe
     // Reading a part of the grid takes each its time, and a kernel that runs waits for the others.
     barrier(*team, "grids are there");
   }
+  const Progress tell = trace ? trace->watched(progress) : progress;
   const ThreadsRun ran = launch_traced(trace, [&] {
     return run_on_threads(
         config, run.limits, [&](ThreadPort& port) { run_block(port, stencil.args(port.pe())); },
-        progress, team);
+        tell, team);
   });
   StencilResult result = stencil.result(ran.seconds);
   if (trace) result.trace = trace->report(team);

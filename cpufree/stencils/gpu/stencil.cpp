@@ -83,11 +83,11 @@ template <class T>
 struct GpuStencil<T>::State {
   State(const StencilProblem<T>& problem, const StencilSpec& spec, const StencilRun& how)
       : grid(problem.grid),
-        trace_events(spec.study == Study::trace ? spec.trace_events : 0),
         team(spec.team),
         devices(devices_of(spec)),
         locks(devices),
         run(connected(devices, how)),
+        traced(spec.study == Study::trace ? std::optional(spec.trace) : std::nullopt),
         chosen(choose_cuda_stencil<T>(grid, spec, run, !problem.source.empty(), devices)),
         own(OwnPes::of(team.get(), chosen.layout.plan.pes)),
         heap(chosen.layout.tiling, chosen.layout.packets,
@@ -192,21 +192,22 @@ struct GpuStencil<T>::State {
 
   // The rings of a run, where it is to be traced.
   std::optional<GpuTrace> trace() const {
-    if (trace_events == 0) return std::nullopt;
+    if (!traced) return std::nullopt;
     std::vector<std::byte*> bases;
     for (std::size_t k = 0; k < pes.size(); ++k) bases.push_back(heap_of(k));
     const GpuKernel& kernel = chosen.kernel;
-    return GpuTrace(TraceShape::of(own.all, kernel.blocks, kernel.threads, gpu_p2p::kWarp,
-                                   trace_events, kAllTraceKinds),
+    return GpuTrace(*traced,
+                    TraceShape::of(own.all, kernel.blocks, kernel.threads, gpu_p2p::kWarp,
+                                   traced->events, traced->kinds, traced->every),
                     devices, bases, own.first);
   }
 
   Grid grid;
-  std::int64_t trace_events;   // of a thread that writes; 0: not traced
   std::shared_ptr<Team> team;  // none: all PEs are in this process
   std::vector<int> devices;    // of the PEs of this process
   gpu_p2p::DeviceLocks locks;
   StencilRun run;
+  std::optional<TraceSpec> traced;
   ChosenStencil chosen;
   OwnPes own;
   StencilHeap<T> heap;
@@ -236,7 +237,7 @@ StencilResult GpuStencil<T>::run(const Progress& progress) {
   // No kernel may send to a PE whose memory is not laid out yet, nor wait for one that is not. None
   // runs now, in any process: each has told the others of the end of its last one (report_waits).
   if (s.team) barrier(*s.team, "grids are there");
-  const std::optional<GpuTrace> trace = s.trace();
+  std::optional<GpuTrace> trace = s.trace();
   std::vector<const void*> pointers;
   for (std::size_t k = 0; k < s.args.size(); ++k) {
     s.args[k].traces = trace ? trace->rings(k) : nullptr;
@@ -246,8 +247,8 @@ StencilResult GpuStencil<T>::run(const Progress& progress) {
   result.plan = s.chosen.layout.plan;
   result.plan.threads = s.chosen.kernel.threads;
   result.seconds = launch_traced(trace, [&] {
-    return s.runner->run(s.chosen.kernel, s.shared(), pointers, s.run.limits, progress,
-                         s.team.get());
+    return s.runner->run(s.chosen.kernel, s.shared(), pointers, s.run.limits,
+                         watched(progress, trace ? trace->watch() : nullptr), s.team.get());
   });
   if (trace) result.trace = trace->report(s.team.get());
   result.outcome = s.outcome.download()[0];

@@ -13,6 +13,7 @@
 #include "cpufree/device/study.hpp"
 #include "cpufree/distributed/team.hpp"
 #include "cpufree/launch/engine.hpp"
+#include "cpufree/launch/live_waits.hpp"
 #include "cpufree/problem/grid.hpp"
 #include "cpufree/stencils/args.hpp"
 #include "cpufree/stencils/host/grid_values.hpp"
@@ -57,7 +58,7 @@ struct StencilSpec {
   // What leaves something out: no_compute or no_comm, without a source term or a tolerance. Values
   // mean nothing then. Or trace.
   Study study = Study::none;
-  std::int64_t trace_events = 1 << 15;  // see SolveSpec
+  TraceSpec trace = {};
 };
 
 struct StencilRun {

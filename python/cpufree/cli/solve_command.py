@@ -34,6 +34,7 @@ from cpufree.env import Env
 from cpufree.errors import InvalidInputError
 from cpufree.laps import Laps
 from cpufree.solvers.scipy_functions.answer_check import AnswerCheck, check_answer, judged
+from cpufree.trace.asked import of_command
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +166,7 @@ class SolveWork:
             with ProgressBar(f"  solving to {tolerance:.1e}", share, notes) as progress:
                 result = solver.solve(
                     problem.b, problem.guess, progress=progress, gather=gather,
-                    trace=self.outputs.trace, **how,
+                    trace=of_command(self.outputs.trace, self.given["trace_every"]), **how,
                 )  # fmt: skip
             laps.lap("solve")
             if self.given["nullspace"] is not None:
@@ -330,6 +331,7 @@ def solve(
     """Solve A x = b, A sparse, symmetric and positive definite."""
     laps = timeline.take()
     laps.lap("imports")
+    of_command(given["trace"], given["trace_every"])
     outputs = Outputs(given["json"], given["plot"], given["out"], given["trace"])
     with as_rank(given["engine"]) as (engine, speaks):
         if speaks:

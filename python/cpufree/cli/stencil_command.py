@@ -30,7 +30,7 @@ from cpufree.env import Env
 from cpufree.errors import CpufreeError
 from cpufree.options import stencil as stencil_options
 from cpufree.text import counted
-from cpufree.trace.asked import SUFFIXES
+from cpufree.trace.asked import SUFFIXES, of_command
 
 if TYPE_CHECKING:
     from cpufree.stencil import StencilResult
@@ -86,6 +86,7 @@ def stencil(
     dtype: Any = words.get(given["precision"])
     first = parse(given["init"] or "hot-wall", given["grid"], dims, dtype)
     boundary = parse_boundary(given["boundary"], dims)
+    of_command(given["trace"], given["trace_every"])
     with as_rank(given["engine"]) as (engine, speaks):
         if speaks:
             check_can_write(given["out"], (".npy",))
@@ -147,7 +148,7 @@ class StencilWork:
                 self.given["iters"],
                 progress=follow,
                 gather=gather,
-                trace=self.given["trace"],
+                trace=of_command(self.given["trace"], self.given["trace_every"]),
                 **how,
             )
         lines = self._save(result, speaks)

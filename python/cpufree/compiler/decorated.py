@@ -253,6 +253,7 @@ class Program(FunctionLike):
         last = self._last  # that of all programs that are bound to objects, too
         last.engine, last.pes, last.devices = engine.name, runner.layout.pes, list(engine.devices)
         last.timings, last.trace = {}, None
+        watch.tracing = how.core()
         with (
             explained(),
             watch.bar(0, lambda: ProgressBar(self.name, lambda _turn, _value: 0.0)),

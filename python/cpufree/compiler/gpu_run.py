@@ -20,7 +20,6 @@ from cpufree.engines.watch import Watch
 from cpufree.errors import EngineError
 from cpufree.extension import load_core, load_for_programs
 from cpufree.machine import Machine, of_gpu
-from cpufree.trace.asked import EVENTS
 
 Copy = list[int]
 """PE, offset in its heap, bytes from row to row; address, bytes from row to row; width, rows."""
@@ -88,7 +87,7 @@ class Gpus(GpuMemory):
             text.threads,
             text.thread_bytes,
             min(text.most_blocks, layout.most_blocks),
-            trace_events=EVENTS if traced else 0,
+            traced=traced,
         )
         super().__init__(layout, devices, on_gpus)
         is_resident = isinstance(text.on_chip, BlockPlan) and text.on_chip.tile is None
@@ -104,7 +103,9 @@ class Gpus(GpuMemory):
         return int(self.on_gpus.blocks)
 
     def launch(self, scalars: Words, results: int, wait_limit: float, watch: Watch) -> Outcome:
-        seconds, stopped, *left = self.on_gpus.run(scalars.tolist(), results, wait_limit, watch)
+        seconds, stopped, *left = self.on_gpus.run(
+            scalars.tolist(), results, wait_limit, watch, trace=watch.tracing
+        )
         found, faults = (np.array(words, np.int64) for words in left[:2])
         return Outcome(seconds, stopped or watch.ends, found, faults, left[2])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from cpufree.engines.in_processes import following
 from cpufree.engines.watch import Watch
 from cpufree.errors import OutOfMemoryError
 from cpufree.extension import load_core
-from cpufree.trace.asked import EVENTS
 
 _ALIGNMENT = 256
 Follow: TypeAlias = Callable[[int, float], bool]
@@ -35,7 +34,6 @@ class Kernel:
     program: ir.Program
     emitted: Emitted
     built: Built
-    traced: bool = False
 
     def numbers(self, layout: Layout) -> Words:
         """Return the numbers that it takes."""
@@ -53,7 +51,7 @@ def kernel_of(program: ir.Program, traced: bool = False) -> Kernel:
     """Return the kernel of a program, compiled if it has not been yet."""
     made = passes(program)
     emitted = emit(made)
-    return Kernel(made, emitted, build(emitted.text, traced), traced)
+    return Kernel(made, emitted, build(emitted.text, traced))
 
 
 class Threads:
@@ -65,10 +63,9 @@ class Threads:
     team: Team | None = None
     """Of whose processes each runs a PE; None: this process runs all."""
 
-    def __init__(self, layout: Layout, address: int, numbers: Words, traced: bool = False) -> None:
+    def __init__(self, layout: Layout, address: int, numbers: Words) -> None:
         """`address` is that of the kernel, `numbers` are those that it takes."""
         self.layout, self.address, self.numbers = layout, address, numbers
-        self.traced = traced
         self.heaps: list[npt.NDArray[np.uint8]] = []
 
     def load(self, parts: Sequence[Part], tables: Sequence[Table]) -> None:
@@ -85,7 +82,7 @@ class Threads:
         faults = np.zeros(2 * self.layout.pes, np.int64)
         tables = [t.ctypes.data for t in (self.numbers, scalars, found, faults)]
         follow = watch if self.team is None else following(self.team, watch)
-        seconds, stopped, trace = self._run(tables, wait_limit, follow)
+        seconds, stopped, trace = self._run(tables, wait_limit, follow, watch.tracing)
         return Outcome(seconds, stopped or watch.ends, found, faults, trace)
 
     def store(self, parts: Sequence[Part]) -> None:
@@ -104,13 +101,13 @@ class Threads:
         return [_aligned_heap(self.layout.size) for _ in self._here()]
 
     def _run(
-        self, tables: list[int], wait_limit: float, follow: Follow
+        self, tables: list[int], wait_limit: float, follow: Follow, tracing: dict[str, Any] | None
     ) -> tuple[float, bool, RawTrace]:
         """Run the kernel; return the seconds, whether it was asked to stop, and its trace."""
         heaps = [heap.ctypes.data for heap in self.heaps]
         seconds, stopped, trace = load_core().run_program(
             self.address, heaps, tables, wait_limit, follow, team=self.team,
-            leave=self.layout.leave, trace_events=EVENTS if self.traced else 0,
+            leave=self.layout.leave, trace=tracing,
         )  # fmt: skip
         return seconds, stopped, trace
 
@@ -118,7 +115,7 @@ class Threads:
 def cpu_runner(kernel: Kernel, pes: int, kept: Collection[str]) -> Runner:
     """Return what runs a kernel on N PEs; `kept`: the program's fields that callers get."""
     layout = Layout(kernel.program, pes)
-    threads = Threads(layout, kernel.built.address, kernel.numbers(layout), kernel.traced)
+    threads = Threads(layout, kernel.built.address, kernel.numbers(layout))
     return Runner(layout, threads, kept)
 
 

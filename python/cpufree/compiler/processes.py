@@ -32,7 +32,7 @@ class Processes(Threads):
     name = "cpu_processes"
 
     def __init__(self, layout: Layout, kernel: Kernel, team: Team) -> None:
-        super().__init__(layout, kernel.built.address, kernel.numbers(layout), kernel.traced)
+        super().__init__(layout, kernel.built.address, kernel.numbers(layout))
         self.team: Team = team
         self._shared: Any = None
 

@@ -27,7 +27,7 @@ from cpufree.env import Env
 from cpufree.laps import Laps
 from cpufree.options import WAIT_LIMIT, WAIT_SECONDS
 from cpufree.trace import asked
-from cpufree.trace.asked import TraceGiven
+from cpufree.trace.asked import Recording, TraceGiven
 from cpufree.trace.records import Kind, Trace
 
 Words: TypeAlias = npt.NDArray[np.int64]
@@ -287,9 +287,9 @@ def options_of_run(
 
 @dataclass(frozen=True)
 class Traced:
-    """Whether a run is traced, and where to."""
+    """Whether a run is traced, and how."""
 
-    given: TraceGiven
+    given: Recording | None
 
     @classmethod
     def of(cls, given: TraceGiven) -> Traced:
@@ -299,11 +299,15 @@ class Traced:
     @property
     def asked(self) -> bool:
         """Whether the run is traced."""
-        return bool(self.given)
+        return self.given is not None
+
+    def core(self) -> dict[str, Any] | None:
+        """Return what the compiled core is told."""
+        return None if self.given is None else self.given.core()
 
     def trace_of(self, name: str, runner: Runner, ran: Ran, laps: Laps) -> Trace | None:
         """Return the trace of a run that has ended, None where it is not traced."""
-        if ran.trace is None:
+        if ran.trace is None or self.given is None:
             return None
         from cpufree.trace.finished import finished  # for those who want traces
 

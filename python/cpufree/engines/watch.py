@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cpufree.engines.progress_bar import ProgressBar
 from cpufree.errors import InvalidInputError
@@ -33,6 +33,8 @@ class Watch:
         self.progress: Callable[[int, float], bool | None] | None = None
         if not isinstance(progress, bool):
             self.progress = progress
+        self.tracing: dict[str, Any] | None = None
+        """How the run is traced, for the compiled core; None: it is not."""
         self.interrupted = False
         self.error: BaseException | None = None
         self._handles_signal = False

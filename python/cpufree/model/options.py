@@ -125,8 +125,14 @@ PREDICT_PES = Option(
     "numbers of GPUs: `1-64` (doubled from 1 on), or `1,2,4`", form="LIST",
 )  # fmt: skip
 PREDICT_METHOD = Option(
-    "method", "choice", "prcg", "Method.", "variant of conjugate gradients",
-    choices=("cg", "prcg", "pipecg"),
+    "method", "choice", "prcg", "Method.", "the method",
+    choices=("cg", "prcg", "pipecg", "minres", "bicgstab"),
+)  # fmt: skip
+PREDICT_PRECISION = Option(
+    "precision", "choice", "double",
+    "Precision of the matrix and of vectors; mixed: products read values of A in single.",
+    "precision of the matrix and of vectors; [mixed](precision.md)",
+    choices=("double", "single", "mixed"),
 )  # fmt: skip
 PREDICT_MACHINE = replace(
     MACHINE,
@@ -136,7 +142,7 @@ PREDICT_MACHINE = replace(
     otherwise="by the GPUs there are, else `h200`",
 )
 PREDICT_SOLVE = (
-    *(PREDICT_PES, PREDICT_METHOD, PREDICT_MACHINE),
+    *(PREDICT_PES, PREDICT_METHOD, PREDICT_PRECISION, PREDICT_MACHINE),
     plot("Time in its parts, and efficiency"),
     *REPORT,
 )

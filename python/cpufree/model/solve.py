@@ -15,7 +15,6 @@ from cpufree.errors import InvalidInputError
 from cpufree.machine import Machine
 from cpufree.model.streams import Share, gathered_estimate, stream_seconds
 
-METHODS = ("cg", "prcg", "pipecg")
 ENTRY_BYTES = {8: 10.0, 4: 6.0}
 """Of a value with its column in our formats, by the bytes of a value, where no plan tells."""
 
@@ -39,7 +38,14 @@ class Loops:
     hidden: float = 0.0
     """The share of a reduction that passes during the product: until the sums of all blocks have
     come. To add them up takes each block's own time."""
+    products: int = 1
+    """With A, each after an exchange."""
+    like: str = ""
+    """The method whose constants stand in, as no record on GPUs has this one; "": its own."""
 
+
+UNMEASURED = 2.0
+"""By how much both ends of an interval are further away then. A guess."""
 
 LOOPS: Mapping[str, Loops] = {
     # x, r, p read and written, s written and read, p and r read once more.
@@ -47,7 +53,11 @@ LOOPS: Mapping[str, Loops] = {
     "prcg": Loops((5,), 10, 4, 7, 3.6),
     # n, z, s, p, w, r, x read, six of them and n written, w the operand.
     "pipecg": Loops((4,), 17, 8, 15, 4.5, hidden=0.5),
+    # Passes and vectors as the headers of the methods count them.
+    "minres": Loops((5,), 14, 8, 12, 3.6, like="prcg"),
+    "bicgstab": Loops((2, 5), 21, 7, 9, 1.8, products=2, like="cg"),
 }
+METHODS = tuple(LOOPS)
 
 
 @dataclass(frozen=True)
@@ -102,7 +112,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     """Predict the time of an iteration.
 
     Args:
-        facts: of the system on its PEs, from a plan or from `estimate`. method: cg, prcg or pipecg,
+        facts: of the system on its PEs, from a plan or from `estimate`. method: of LOOPS,
         without a preconditioner or with Jacobi. machine: with the entries that begin with "sum.",
         "exchange.", "product.", "loop.", "iteration.", "link.", "solver." and "gpu.".
 
@@ -120,6 +130,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
         raise InvalidInputError(f"{facts.rows} rows on {facts.pes} PEs: both must be 1 or more")
     loops = LOOPS[method]
     matrix, vectors = stream_seconds(_share(facts, loops), machine)
+    matrix *= loops.products
     sums = sum(sum_seconds(values, facts.pes, machine) for values in loops.sums)
     sums = max((1.0 - loops.hidden) * sums, sums - matrix if loops.hidden else sums)
     stores = facts.pes > 1 and not facts.packets
@@ -128,14 +139,16 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
     exchange = machine.at("exchange.stores" if stores else "exchange.packets", "s", facts.pes)
     parts = {
         "sums": sums,
-        "exchange": exchange,
-        "halo": halo_bytes / machine.number("link.store_rate", "B/s"),
+        "exchange": loops.products * exchange,
+        "halo": loops.products * halo_bytes / machine.number("link.store_rate", "B/s"),
         "matrix": matrix,
         "vectors": vectors,
-        "loops": machine.number(f"iteration.beside_{method}", "s"),
+        "loops": machine.number(f"iteration.beside_{loops.like or method}", "s"),
     }
     seconds = sum(parts.values())
-    low, high = (machine.number(f"iteration.{end}", "1") for end in ("least", "most"))
+    wider = UNMEASURED if loops.like else 1.0
+    low = machine.number("iteration.least", "1") / wider
+    high = machine.number("iteration.most", "1") * wider
     return IterationTime(seconds, low * seconds, high * seconds, parts)
 
 

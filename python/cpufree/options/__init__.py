@@ -199,6 +199,12 @@ TRACE = Option(
     "`.json`, `.csv`)",
     form="FILE", metavar="FILE",
 )  # fmt: skip
+TRACE_EVERY = Option(
+    "trace_every", "count", 1,
+    "Of --trace: record one iteration in N.",
+    "of `--trace`: one iteration in N is recorded, so that a trace holds a long run",
+    least=1, most=1 << 30, form="N",
+)  # fmt: skip
 INPUT = Option(
     "input", "choice", "auto",
     "In several processes: each reads or makes the whole matrix, or its own rows (of a .cpufree "
@@ -243,7 +249,7 @@ SOLVE = (
     *(INPUT, WAIT_LIMIT),
     OUT,
     replace(JSON, meaning="the report with the residual history as JSON; `-` is stdout"),
-    *(PLOT, TRACE, CHECK, TIMINGS, QUIET),
+    *(PLOT, TRACE, TRACE_EVERY, CHECK, TIMINGS, QUIET),
 )
 
 # Of info.

@@ -16,6 +16,7 @@ from cpufree.options import (
     QUIET,
     TIME_LIMIT,
     TRACE,
+    TRACE_EVERY,
     WAIT_LIMIT,
 )
 from cpufree.options.schema import Option
@@ -102,6 +103,6 @@ STENCIL = (
         meaning="picture of the values, of a grid in three dimensions the middle plane "
         "(`.png`, `.svg`, `.pdf`)",
     ),
-    *(TRACE, JSON, QUIET),
+    *(TRACE, TRACE_EVERY, JSON, QUIET),
 )
 TABLES = {"stencil": STENCIL}

@@ -33,7 +33,7 @@ from cpufree.solvers.setup.layout import Layout
 from cpufree.solvers.vectors import Vectors, as_parts, prepare_vectors, solution
 from cpufree.text import counted
 from cpufree.trace import asked
-from cpufree.trace.asked import TraceGiven
+from cpufree.trace.asked import Recording, TraceGiven
 from cpufree.trace.explained import explained
 
 
@@ -48,8 +48,8 @@ class Call:
     columns: int = 1
     way: str = "auto"
     """How several columns are solved, see column_groups."""
-    trace: TraceGiven = None
-    """Whether the solve is traced, and where to."""
+    trace: Recording | None = None
+    """How the solve is traced, if it is."""
 
     def judging(self) -> Call:
         """Return a call that does no iteration, but tells of the guess."""
@@ -93,7 +93,7 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     begin, compiling = time.perf_counter(), CompileTime()
     layout, watch = matrix.layout_for(cuda_device(b)), call.watch
     method, why = choose_method(call.asked_method, facts_of(matrix, layout, call.options))
-    options = {**call.options, "method": method, **(asked.OPTIONS if call.trace else {})}
+    options = {**call.options, "method": method, **(call.trace.options() if call.trace else {})}
     rank = 0 if matrix.team is None else matrix.team.rank
     with watch.bar(rank, partial(new_bar, vectors, options)), watch, explained():
         outcome = run(matrix, layout, vectors, options, call)
@@ -110,15 +110,15 @@ def solve_one(matrix: MatrixOnPes, b: Any, vectors: Vectors, call: Call) -> Resu
     return with_notes(result, b, vectors[0], matrix, layout, options, why)
 
 
-def trace_of(trace: TraceGiven, columns: int) -> TraceGiven:
-    """Return what was given, checked; UnsupportedError for several right-hand sides."""
+def trace_of(trace: TraceGiven, columns: int) -> Recording | None:
+    """Return how a solve is traced; UnsupportedError for several right-hand sides."""
     if trace and columns > 1:
         raise UnsupportedError("a trace is of one right-hand side: give b with one column")
     return asked.checked(trace)
 
 
 def with_trace(
-    result: Result, raw: Mapping[str, Any], layout: Layout, trace: TraceGiven, speaks: bool
+    result: Result, raw: Mapping[str, Any], layout: Layout, trace: Recording, speaks: bool
 ) -> Result:
     """Return a Result with its trace, which is written where a file was named.
 
@@ -323,7 +323,7 @@ def run(
         return layout.opened().solve(*vectors, dict(options), call.watch)
     right, guess, _ = vectors
     solve = partial(layout.opened().solve, right, guess, None, dict(options))
-    facts = {**options, "columns": call.columns}
+    facts = {**asked.agreed(options), "columns": call.columns}
     return in_processes.solve(matrix.team, (right, guess), facts, call.watch, solve, matrix.own)
 
 

@@ -173,7 +173,8 @@ def jacobi(
         options |= {"gpus": placement.own_devices, "gather": bool(gather), **placement.tuning}
         if placement.cores is not None:
             options["cores"] = placement.cores
-        options |= asked_trace.OPTIONS if asked_trace.checked(trace) else {}
+        recording = asked_trace.checked(trace)
+        options |= recording.options() if recording else {}
         watch = progress if isinstance(progress, Watch) else Watch(progress)
         bar = partial(ProgressBar, "  iterating", of_iterations(options["iterations"]))
         with watch.bar(0 if team is None else team.rank, bar), watch, explained():
@@ -182,13 +183,13 @@ def jacobi(
             raise watch.error
     u = room.values if input_gpu is None else device_arrays.copy_beside(u0, room.values)
     found = None
-    if trace:
+    if recording:
         from cpufree.trace.finished import finished  # for those who want traces
 
         facts = {name: outcome[name] for name in ("engine", "pes", "blocks", "iterations", "halo")}
         facts |= {"what": "stencil, jacobi", "kernel_seconds": outcome["seconds"]}
         speaks = team is None or team.rank == 0
-        found = finished(outcome["trace"], facts, trace, speaks)
+        found = finished(outcome["trace"], facts, recording, speaks)
     result = _result(u, room.box, start.shape, outcome, options, updates, placement, found)
     _tell(result)
     return result

@@ -10,6 +10,7 @@ from cpufree.engines.in_processes import following
 from cpufree.engines.watch import Watch
 from cpufree.extension import load_for
 from cpufree.stencil.grid_input import GridValues, Room
+from cpufree.trace.asked import agreed
 
 
 def run(
@@ -22,7 +23,7 @@ def run(
 ) -> tuple[dict[str, Any], Room]:
     """Run with the others of a team; return the outcome, and this rank's part of the values."""
     own = ("gpus", "nvshmem_library")  # may differ
-    facts = {f"option {name}": value for name, value in options.items() if name not in own}
+    facts = {f"option {name}": value for name, value in agreed(options).items() if name not in own}
     facts |= {"shape": list(start.shape), "type of values": str(start.dtype)}
     facts |= {"boundary": periodic, "first values": start.summary}
     facts["source term"] = "none" if source is None else source.summary

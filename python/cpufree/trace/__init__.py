@@ -1,5 +1,6 @@
 """Traces of kernels: who sent what to whom, when, and who waited for whom."""
 
+from cpufree.trace.asked import Recording as Recording
 from cpufree.trace.files import load as load
 from cpufree.trace.files import save as save
 from cpufree.trace.hang import diagnose as diagnose

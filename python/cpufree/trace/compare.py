@@ -36,7 +36,7 @@ def compare(first: Report, second: Report) -> list[Row]:
     rows = [
         row("time of an iteration", lambda r: r.seconds / r.iterations),
         row("payload", lambda r: float(r.bytes.sum()) / r.iterations, "B"),
-        row("messages between PEs", lambda r: float(r.messages.sum()) / r.iterations, ""),
+        row("messages between PEs", lambda r: float(r.messages.sum()) / r.recorded, ""),
     ]
     titles = {"phases": "", "late_sender": "late sender: ", "transfer": "transfer: "}
     for name, title in titles.items():
@@ -57,10 +57,10 @@ def _of_block(report: Report, name: str, key: str) -> float:
 
 
 def _on_path(report: Report, key: str) -> float:
-    return report.path.seconds.get(key, 0.0) / report.iterations
+    return report.path.seconds.get(key, 0.0) / report.recorded
 
 
 def per_block(report: Report, seconds: float) -> float:
     """Return a sum over blocks as what it is of one block in one iteration."""
     blocks = int(report.facts.get("blocks", 1)) * int(report.facts.get("pes", 1))
-    return float(np.float64(seconds) / (report.iterations * max(1, blocks)))
+    return float(np.float64(seconds) / (report.recorded * max(1, blocks)))

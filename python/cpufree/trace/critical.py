@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cpufree.trace.records import PHASES, Integers
-from cpufree.trace.timeline import Timeline
+from cpufree.trace.timeline import LEFT_OUT, Timeline
 
 TRANSFER = "messages"
 OTHER = "other work"
@@ -26,7 +26,8 @@ class Path:
     """What a critical path is made of."""
 
     seconds: dict[str, float]
-    """By section or phase of the blocks that it runs through; TRANSFER: along messages."""
+    """By section or phase of the blocks that it runs through; TRANSFER: along messages. Iterations
+    that were not recorded are left out."""
     hops: int
     """Messages."""
 
@@ -70,6 +71,7 @@ def critical_path(line: Timeline) -> Path:
             first = int(np.searchsorted(trace.track, track))
             _spend(spent, marks[track], int(time[first]), int(time[place]))
             spent[START] = int(time[first])
+            spent.pop(LEFT_OUT, None)
             return Path({name: 1e-9 * ns for name, ns in spent.items()}, hops)
         number = of_track[track][k]
         there, left = int(end[number]), int(sent[number])
@@ -94,7 +96,7 @@ def _marks(line: Timeline) -> list[tuple[list[int], list[str]]]:
     """Return where sections and phases end, and which, by track: sections, where there are some."""
     slices = line.slices
     numbers = line.names.numbers
-    names = [numbers[name] for name in PHASES if name in numbers]
+    names = [numbers[name] for name in (*PHASES, LEFT_OUT) if name in numbers]
     phases = np.flatnonzero(np.isin(slices.name, names))
     phases = phases[np.lexsort((slices.end[phases], slices.track[phases]))]
     sections = np.flatnonzero(slices.section)

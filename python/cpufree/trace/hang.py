@@ -8,8 +8,8 @@ trace can tell: whether it was sent, to whom, and with which epoch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from cpufree.errors import WaitTimeoutError
 from cpufree.text import counted, time_text
 from cpufree.trace.issued import Issued
-from cpufree.trace.records import Trace
+from cpufree.trace.records import Kind, Trace
 from cpufree.trace.waits import Block, Cause, Wait
 
 
@@ -44,7 +44,13 @@ class HangReport:
     cycle: tuple[Block, ...] = ()
     """Blocks each of which waits for the next one, and the last one for the first."""
     traced: bool = False
-    pes: int = field(default=0)
+    sampled: bool = False
+    """Whether a part of the iterations was recorded: then nothing is known of single messages."""
+
+    @property
+    def live(self) -> bool:
+        """Whether kernels still ran."""
+        return any(wait.state == "waiting" for wait in self.waits)
 
     @property
     def text(self) -> str:
@@ -54,8 +60,13 @@ class HangReport:
         if self.cycle:
             names = [name(block) for block in (*self.cycle, self.cycle[0])]
             lines.append("cycle: " + " waits for ".join(names))
-        if not self.traced:
-            lines.append("whether messages were sent is not known: trace the call (trace=True)")
+        unknown = "whether messages were sent is not known"
+        if self.live:
+            lines.append(f"{unknown} before the wait is given up")
+        elif not self.traced:
+            lines.append(f"{unknown}: trace the call (trace=True)")
+        elif self.sampled:
+            lines.append(f"{unknown}: one iteration in several was recorded")
         return "\n".join(lines)
 
     def save(self, path: str) -> None:
@@ -74,6 +85,7 @@ class HangReport:
             "waits": [vars(wait) for wait in self.waits],
             "cycle": [list(block) for block in self.cycle],
             "traced": self.traced,
+            "live": self.live,
         }
 
 
@@ -88,7 +100,8 @@ def diagnose(blocks: Sequence[Mapping[str, Any]], trace: Trace | None = None) ->
     Parameters
     ----------
     blocks
-        As WaitTimeoutError.blocks has them: what each block did when all was given up.
+        As WaitTimeoutError.blocks has them: what each block did when all was given up. Or as
+        running kernels publish it (Recording.on_wait).
     trace
         WaitTimeoutError.trace, where the call was traced: why messages are missing.
 
@@ -108,15 +121,16 @@ def diagnose(blocks: Sequence[Mapping[str, Any]], trace: Trace | None = None) ->
     """
     waits = tuple(Wait.of(raw) for raw in blocks)
     known = {wait.block: wait for wait in waits}
-    issued = None if trace is None else Issued(trace)
+    sampled = trace is not None and bool(len(trace.select(Kind.LEFT_OUT)))
+    issued = None if trace is None or sampled else Issued(trace)
     verdicts = [v for w in waits if w.waits for v in [_judge(w, known, issued)] if v is not None]
     verdicts.sort(key=lambda v: _RANK.index(v.cause))
     cycle = find_cycle(known)
-    if not verdicts and cycle:
+    if cycle and all(v.cause is Cause.BUSY for v in verdicts):
         first = known[cycle[0]]
         words = f"{counted(len(cycle), 'block')} wait for one another"
-        verdicts = [Verdict(Cause.CYCLE, first.block, first.target, first.channel, words)]
-    return HangReport(waits, tuple(_each_once(verdicts)), cycle, trace is not None)
+        verdicts.insert(0, Verdict(Cause.CYCLE, first.block, first.target, first.channel, words))
+    return HangReport(waits, tuple(_each_once(verdicts)), cycle, trace is not None, sampled)
 
 
 def diagnose_error(error: WaitTimeoutError) -> HangReport:
@@ -138,8 +152,8 @@ def diagnose_error(error: WaitTimeoutError) -> HangReport:
 
 # Of causes that are found together the first explains the others.
 _RANK = (
-    *(Cause.DEAD, Cause.LEFT, Cause.MISDIRECTED, Cause.LOST, Cause.TOO_LOW, Cause.THRESHOLD),
-    *(Cause.LATE, Cause.NEVER_SENT, Cause.CYCLE),
+    *(Cause.DEAD, Cause.STOPPED, Cause.LEFT, Cause.MISDIRECTED, Cause.LOST, Cause.TOO_LOW),
+    *(Cause.THRESHOLD, Cause.LATE, Cause.NEVER_SENT, Cause.BUSY, Cause.CYCLE),
 )
 
 
@@ -150,8 +164,10 @@ def _judge(wait: Wait, known: Mapping[Block, Wait], issued: Issued | None) -> Ve
     def verdict(cause: Cause, words: str, off_by: int = 0) -> Verdict:
         return Verdict(cause, wait.block, wait.target, wait.channel, words, off_by)
 
-    what = f"{wait.channel}, epoch {wait.epoch}, last seen {wait.seen}"
+    what = _awaited(wait)
     whom = name(wait.target)
+    if wait.state == "waiting":
+        return _judge_live(wait, target, verdict)
     if target is None or target.state == "absent":
         return verdict(Cause.DEAD, f"{whom} never started, or its process has died ({what})")
     if target.state == "running":
@@ -167,6 +183,33 @@ def _judge(wait: Wait, known: Mapping[Block, Wait], issued: Issued | None) -> Ve
     if 2.0 * target.seconds < wait.seconds:
         words = f"{whom} is late: it has waited for {time_text(target.seconds)} only"
         return verdict(Cause.LATE, f"{words}; it was slow, or stopped for a while ({what})")
+    return None
+
+
+def _awaited(wait: Wait) -> str:
+    what = f"{wait.channel}, epoch {wait.epoch}"
+    if wait.state == "waiting":
+        return f"{what}, for {time_text(wait.seconds)} so far"
+    return f"{what}, last seen {wait.seen}"
+
+
+def _judge_live(
+    wait: Wait, target: Wait | None, verdict: Callable[[Cause, str], Verdict]
+) -> Verdict | None:
+    """Return what keeps a wait of a running kernel from ending; None where that is not seen."""
+    if target is None:  # of a process whose blocks are not seen from here
+        return None
+    whom, what = name(target.block), _awaited(wait)
+    if target.state == "stopped":
+        silent = time_text(target.seconds)
+        words = f"the process of PE {target.block[0]} has given no sign of life for {silent}"
+        return verdict(Cause.STOPPED, f"{words}: it is stopped, or was killed ({what})")
+    if target.state == "finished":
+        return verdict(Cause.LEFT, f"{whom} has left its kernel ({what})")
+    if target.state == "absent":
+        return verdict(Cause.DEAD, f"{whom} has not started ({what})")
+    if target.state == "running":
+        return verdict(Cause.BUSY, f"{whom} waits for nobody: it computes, or hangs ({what})")
     return None
 
 
@@ -196,17 +239,19 @@ def find_cycle(known: Mapping[Block, Wait]) -> tuple[Block, ...]:
 
 def groups(waits: Sequence[Wait]) -> list[str]:
     """Return one line for all blocks of a PE that wait for the same."""
-    found = Counter(
-        (wait.block[0], wait.target[0], wait.channel, wait.epoch, wait.seen)
-        for wait in waits
-        if wait.waits
-    )
+    found: dict[tuple[Any, ...], list[Wait]] = {}
+    for wait in waits:
+        if wait.waits:
+            seen = None if wait.state == "waiting" else wait.seen
+            key = (wait.block[0], wait.target[0], wait.channel, wait.epoch, seen)
+            found.setdefault(key, []).append(wait)
     lines = []
-    for (pe, target, channel, epoch, seen), count in found.most_common():
-        verb = "waits" if count == 1 else "wait"
+    for same in sorted(found.values(), key=len, reverse=True):
+        verb = "waits" if len(same) == 1 else "wait"
+        longest = max(same, key=lambda wait: wait.seconds)
         lines.append(
-            f"{counted(count, 'block')} of PE {pe} {verb} for PE {target}: {channel}, epoch "
-            f"{epoch}, last seen {seen}"
+            f"{counted(len(same), 'block')} of PE {longest.block[0]} {verb} for PE "
+            f"{longest.target[0]}: {_awaited(longest)}"
         )
     others = Counter(wait.state for wait in waits if not wait.waits)
     return [*lines, *(f"{counted(n, 'block')}: {state}" for state, n in others.items())]

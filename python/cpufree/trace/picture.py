@@ -108,6 +108,6 @@ def _draw_waits(axes: Axes, report: Report) -> None:
 
 def _draw_path(axes: Axes, report: Report) -> None:
     seconds = report.path.seconds
-    each = [1e6 * s / report.iterations for s in seconds.values()]
+    each = [1e6 * s / report.recorded for s in seconds.values()]
     axes.barh([*seconds], each, color="tab:green")
     axes.set(title="critical path of an iteration", xlabel="µs")

@@ -33,6 +33,7 @@ class Kind(IntEnum):
     REDUCE = 9
     SECTION = 10
     ITERATION = 11
+    LEFT_OUT = 12
 
 
 SENT = (Kind.SIGNAL, Kind.PACKET, Kind.PARTIAL)
@@ -83,6 +84,12 @@ class Trace:
     def lost(self) -> int:
         """Records that did not fit into their rings: the first ones are gone."""
         return int((self.tracks[:, 3] - self.tracks[:, 4]).sum())
+
+    @cached_property
+    def left_out(self) -> int:
+        """Iterations that were not recorded, as one in several was to be."""
+        gaps = self.select(Kind.LEFT_OUT)
+        return int(self.lower[gaps].max(initial=0))
 
     @cached_property
     def track(self) -> Integers:

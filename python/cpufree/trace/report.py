@@ -36,6 +36,8 @@ class Report:
     facts: dict[str, Any]
     records: int
     lost: int
+    left_out: int
+    """Iterations that were not recorded, as one in several was to be."""
     seconds: float
     """From the first record to the last one."""
     bytes: npt.NDArray[np.int64]
@@ -58,11 +60,16 @@ class Report:
         """How many the kernel did; 1 where it does not count them."""
         return max(1, int(self.facts.get("iterations", 1)))
 
+    @property
+    def recorded(self) -> int:
+        """How many of them the trace has."""
+        return max(1, self.iterations - self.left_out)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         found = {
             name: getattr(self, name)
-            for name in ("facts", "records", "lost", "seconds", "phases", "late_sender")
+            for name in ("facts", "records", "lost", "left_out", "seconds", "phases", "late_sender")
         }
         return {
             **found,
@@ -84,6 +91,7 @@ def report(trace: Trace) -> Report:
         facts=trace.facts,
         records=len(time),
         lost=trace.lost,
+        left_out=trace.left_out,
         seconds=1e-9 * float(time.max(initial=0)),
         bytes=trace.bytes,
         messages=_messages(trace),

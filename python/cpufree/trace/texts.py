@@ -32,6 +32,11 @@ def lines_of(report: Report) -> list[str]:
         f"{counted(report.records, 'record')}, {report.lost} lost; {time_text(report.seconds)} "
         f"for {counted(report.iterations, 'iteration')} of {each}"
     ]
+    if report.left_out:
+        lines.append(
+            f"at least one iteration in {report.facts.get('every', 'several')} is recorded: "
+            f"{report.left_out} left out, but for their payload"
+        )
     if report.facts.get("one_clock"):
         lines.append("one clock for all PEs")
     elif (bound := int(report.facts.get("clock_bound", 0))) >= 0:
@@ -71,7 +76,7 @@ def shares(report: Report) -> Table:
     path = report.path.seconds
     for name in dict.fromkeys([*report.phases, *path]):
         mean = time_text(per_block(report, report.phases[name])) if name in report.phases else "."
-        table.add_row(name, mean, time_text(path.get(name, 0.0) / report.iterations))
+        table.add_row(name, mean, time_text(path.get(name, 0.0) / report.recorded))
     return table
 
 
@@ -103,7 +108,7 @@ def what_if(report: Report) -> Table:
     whole = report.path.whole
     for name, seconds in report.path.what_if().items():
         gain = whole / seconds if seconds > 0 else np.inf
-        table.add_row(name, time_text(seconds / report.iterations), f"{gain:.2f} ×")
+        table.add_row(name, time_text(seconds / report.recorded), f"{gain:.2f} ×")
     return table
 
 

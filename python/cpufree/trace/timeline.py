@@ -18,6 +18,7 @@ CHANNELS = (
 """Names of the channels of cpufree/device/types.hpp."""
 PUTS = {Kind.SIGNAL: "signal", Kind.PACKET: "packets", Kind.PARTIAL: "partial sums"}
 
+LEFT_OUT = "not recorded"
 KERNELS = ("solve: kernel", "program: run", "stencil: kernel")
 """Phases of the host in which the kernel runs."""
 
@@ -113,10 +114,11 @@ class Timeline:
     @cached_property
     def slices(self) -> Slices:
         """All slices, in no order."""
-        parts = [self._phases(), self._waits(), self._reductions(), self._sections()]
+        parts = [self._phases(), self._waits(), self._reductions(), self._gaps(), self._sections()]
         of = ("track", "begin", "end", "name", "epoch", "record")
         fields = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(of)}
-        fields["section"] = np.repeat([False, False, False, True], [len(p[0]) for p in parts])
+        lengths = [len(part[0]) for part in parts]
+        fields["section"] = np.arange(sum(lengths)) >= sum(lengths[:-1])
         lasts = fields["end"] > fields["begin"]  # a ring may end where something begins
         return Slices(**{name: column[lasts] for name, column in fields.items()})
 
@@ -145,8 +147,9 @@ class Timeline:
         track = trace.track[marks]
         firsts = np.searchsorted(trace.track, np.arange(len(trace.tracks)))
         before = np.concatenate([[-1], marks[:-1]]) if len(marks) else marks
-        same = np.diff(track, prepend=-1) == 0
-        begin = np.where(same, before, firsts[track])
+        gaps = np.concatenate([[-1], trace.select(Kind.LEFT_OUT)])
+        before = np.maximum(before, gaps[np.searchsorted(gaps, marks) - 1])  # none spans a gap
+        begin = np.maximum(before, firsts[track])
         name = self.named(list(PHASES), trace.lower[marks] % len(PHASES))
         real = begin < marks
         none = np.full(len(marks), -1, np.int64)
@@ -195,14 +198,28 @@ class Timeline:
         none = np.full(len(pair), -1, np.int64)
         return trace.track[begin], trace.time[begin], trace.time[end], name, none, end
 
+    def _gaps(self) -> tuple[Integers, ...]:
+        """Iterations that were not recorded, each from a mark to the next one."""
+        trace = self.trace
+        marks = trace.select(Kind.LEFT_OUT)
+        pair = np.flatnonzero(
+            (trace.track[marks[:-1]] == trace.track[marks[1:]])
+            & (trace.lower[marks[:-1]] < trace.lower[marks[1:]])
+        )
+        begin, end = marks[pair], marks[pair + 1] if len(pair) else marks[pair]
+        name = self.named([LEFT_OUT], np.zeros(len(pair), np.int64))
+        none = np.full(len(pair), -1, np.int64)
+        return trace.track[begin], trace.time[begin], trace.time[end], name, none, end
+
     def _sections(self) -> tuple[Integers, ...]:
         """Levels of multigrid and lines of programs, each up to where the next one begins.
 
         The last one of a ring ends with it.
         """
         trace = self.trace
-        told = trace.select(Kind.SECTION)
+        told = trace.select(Kind.SECTION, Kind.LEFT_OUT)
         number = trace.words[told, 1].astype(np.int32).astype(np.int64)
+        number[trace.kind[told] == Kind.LEFT_OUT] = -1
         last = np.searchsorted(trace.track, np.arange(len(trace.tracks)), side="right") - 1
         follows = np.append(np.diff(trace.track[told]) == 0, False)[: len(told)]
         ends = np.where(follows, np.append(told[1:], 0)[: len(told)], last[trace.track[told]])

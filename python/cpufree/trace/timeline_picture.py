@@ -48,7 +48,18 @@ def save_timeline(trace: Trace, path: str) -> None:
 
 
 def window(trace: Trace) -> tuple[int, int]:
-    """Return the times between which the iterations lie that are shown, in ns; all without any."""
+    """Return the times between which the iterations lie that are shown, in ns; all without any.
+
+    Of a trace of one iteration in several it is one.
+    """
+    gaps = trace.select(Kind.LEFT_OUT)
+    if len(gaps):
+        gaps = gaps[trace.track[gaps] == trace.track[gaps[0]]]
+        between = np.flatnonzero(np.diff(trace.lower[gaps]) == 0)
+        if len(between):
+            lasts = trace.time[gaps[between + 1]] - trace.time[gaps[between]]
+            here = between[int(np.argsort(lasts, kind="stable")[len(lasts) // 2])]
+            return int(trace.time[gaps[here]]), int(trace.time[gaps[here + 1]])
     marks = trace.select(Kind.ITERATION)
     marks = marks[trace.track[marks] == trace.track[marks[:1]]] if len(marks) else marks
     times = trace.time[marks]

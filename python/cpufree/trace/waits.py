@@ -22,6 +22,8 @@ class Cause(str, Enum):
     LATE = "late"
     LEFT = "left its kernel"
     DEAD = "dead"
+    STOPPED = "stopped"
+    BUSY = "busy"
     CYCLE = "cycle"
 
 
@@ -31,7 +33,8 @@ class Wait:
 
     block: Block
     state: str
-    """"expired" or "aborted" where it waited; "finished", "running" or "absent"."""
+    """"expired" or "aborted" where it waited, "waiting" where it still does; "finished", "running",
+    "absent", or "stopped": its process gives no sign of life."""
     channel: str = ""
     target: Block = (-1, -1)
     epoch: int = 0
@@ -41,7 +44,7 @@ class Wait:
     @property
     def waits(self) -> bool:
         """Whether it waited."""
-        return self.state in ("expired", "aborted")
+        return self.state in ("expired", "aborted", "waiting")
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Wait:

@@ -18,7 +18,7 @@ from cpufree.errors import (
     WaitTimeoutError,
 )
 from cpufree.trace import asked
-from cpufree.trace.asked import TraceGiven
+from cpufree.trace.asked import Recording, TraceGiven
 from cpufree.trace.records import Trace
 from cpufree.triggered.buffer import Buffer, Place, as_place
 from cpufree.triggered.extension import (
@@ -32,6 +32,21 @@ from cpufree.triggered.report import Report, report_of
 
 if TYPE_CHECKING:
     from cpufree._triggered import Operation
+
+
+EVENTS = 1 << 15
+"""That the ring of a block, or of a NIC, holds."""
+
+
+def _traced(given: TraceGiven) -> Recording | None:
+    """Return how a domain is traced, None where it is not; errors for what it cannot do."""
+    recording = asked.checked(given)
+    if recording is not None and (recording.every > 1 or recording.on_wait is not None):
+        raise UnsupportedError(
+            "a domain has no iterations of which some could be left out, and its blocks tell of "
+            "waits when they end: leave out every and on_wait"
+        )
+    return recording
 
 
 @dataclass(frozen=True)
@@ -145,12 +160,12 @@ class Domain:
         }
         self._ended = False
         self._core: Any
-        self._asked = asked.checked(trace)
+        self._asked = _traced(trace)
         self.trace: Trace | None = None
         self.back_end = back_end or (BACK_ENDS if gpus is None else GPU_BACK_ENDS)[0]
         if gpus is None:
             name, self._structs = self.back_end, load_extension()
-            events = asked.EVENTS if self._asked else 0
+            events = EVENTS if self._asked else 0
             self._core = self._structs.Domain(sizes, name, wait_limit, times, events)
         elif self._asked:
             raise UnsupportedError("domains are traced on CPU threads: leave out gpus, or trace")
@@ -331,6 +346,7 @@ class Domain:
             "nics": True,
             "sections": {str(tag): f"fires operation {tag}" for tag in range(self._operations)},
         }
+        assert self._asked is not None
         return finished(self._core.trace(), facts, self._asked, True)
 
     def __enter__(self) -> Domain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_runner import Run, runner
 from paths import ROOT
@@ -44,6 +45,33 @@ def test_predict_says_time_efficiency_and_what_bounds_it(run: Run, tmp_path: Pat
     assert all(line["low"] < line["seconds"] < line["high"] for line in lines)
     assert lines[0]["halo_values"] == 0 and lines[1]["halo_values"] > 0
     assert plot.stat().st_size > 10_000
+
+
+def test_mixed_precision_reads_fewer_bytes_of_the_matrix(run: Run, tmp_path: Path) -> None:
+    import scipy.io
+    import scipy.sparse as sp
+
+    random = np.random.default_rng(0)
+    a = sp.random_array((3000, 3000), density=0.005, rng=random)
+    scipy.io.mmwrite(tmp_path / "a.mtx", (a + a.T + 50 * sp.eye_array(3000)).tocoo())
+    found = {}
+    for precision in ("double", "mixed", "single"):
+        report = str(tmp_path / f"{precision}.json")
+        words = ["predict", str(tmp_path / "a.mtx"), "--pes", "1", "--precision", precision]
+        assert run(*words, "--json", report).code == 0
+        found[precision] = json.loads(Path(report).read_text())["iterations"][0]
+    stored = {name: one["matrix_bytes"] for name, one in found.items()}
+    assert stored["mixed"] == stored["single"] < 0.7 * stored["double"]
+    assert [one["value_bytes"] for one in found.values()] == [8, 8, 4]
+
+
+def test_what_was_not_measured_is_said_and_refused_beyond_a_node(run: Run) -> None:
+    done = run("predict", MATRIX, "--pes", "1,2", "--method", "bicgstab")
+    assert done.code == 0 and "bicgstab was not measured on GPUs" in done.out
+    done = run("predict", MATRIX, "--pes", "16", "--method", "minres")
+    assert done.code == 2 and "give fewer PEs" in done.err
+    done = run("predict", "grid:64x64", "--precision", "mixed")
+    assert done.code == 2 and "single precision" in done.err
 
 
 def test_predictions_are_those_of_the_machine_that_is_named(run: Run, tmp_path: Path) -> None:

@@ -6,20 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cli_runner import Run, runner
 from paths import ROOT
 
 from cpufree import machine
-from cpufree.cli.model.calibrate import ROWS, SIDES, _grid
+from cpufree.cli.model.calibrate import ROWS, SIDES, _grid, measured_solves
 from cpufree.cli.model.system_facts import facts_of
 from cpufree.compiler.emit.rates import Rates
 from cpufree.engines.expected import Expected
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.partition_gain import gain_on
 from cpufree.engines.system_rule import Forecast, choose_place
-from cpufree.errors import InvalidInputError
+from cpufree.errors import CpufreeWarning, EngineError, InvalidInputError
 from cpufree.machine import Machine, files
 from cpufree.machine.files import Quantity
 from cpufree.model.calibrate import LARGE, SMALL, THIN, Solve, choices_of
@@ -253,6 +255,63 @@ def test_the_file_is_the_users_own_for_these_gpus_unless_it_is_named(
     own = tmp_path / "cpufree" / "machines" / "none.json"
     assert own == machine.own_file("none") and own.exists()
     assert [one.origin for one in machine.possible()] == [str(own)]
+
+
+class SolverThere:
+    """Solver of a machine with four GPUs; `answer` says what a solve on so many of them does."""
+
+    answer: Any = None
+
+    def __init__(self, A: Any, *, engine: str, pes: int = 0, **how: Any) -> None:
+        self.pes = pes
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def solve(self, b: Any, *, time_limit: float, wait_limit: float, **how: Any) -> Any:
+        assert 0.0 < wait_limit <= time_limit <= 10.0
+        iterations, seconds = type(self).answer(self.pes)
+        timings = {"setup": 0.01, "setup_system_context": 0.0, "solve_kernel": seconds}
+        return SimpleNamespace(iterations=iterations, timings=timings)
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> type[SolverThere]:
+    monkeypatch.setattr("cpufree.Solver", SolverThere)
+    monkeypatch.setattr("cpufree.cli.calibrate.candidates", lambda there: [1, 2, 4])
+    monkeypatch.setattr("cpufree.cli.calibrate.gpus.usable", lambda there: [None] * 4)
+    return SolverThere
+
+
+def test_counts_of_gpus_that_fail_are_left_out(there: Any, monkeypatch: Any) -> None:
+    def answer(pes: int) -> tuple[int, float]:
+        if pes == 4:
+            raise EngineError("no way from GPU 0 to GPU 3")
+        return 50, 1e-3
+
+    monkeypatch.setattr(there, "answer", staticmethod(answer))
+    with pytest.warns(CpufreeWarning, match="solves on 4 GPUs failed.*no way from GPU 0"):
+        found = measured_solves(LIKE)
+    assert {one.gpus for one in found} == {0, 1, 2}
+    assert choices_of(found, CORES, LIKE)["setup.gpu"].table == {1: 0.01, 2: 0.01}
+
+
+@pytest.mark.parametrize(
+    ("iterations", "seconds", "pes"),
+    [(7, 1e-3, 1), (50, 0.0, 1), (50, float("nan"), 1), (50, 11.0, 1), (12, 10.0, 0)],
+)
+def test_solves_that_tell_nothing_are_refused(
+    there: Any, monkeypatch: Any, iterations: int, seconds: float, pes: int
+) -> None:
+    def answer(count: int) -> tuple[int, float]:
+        return (iterations, seconds) if count == pes else (50, 1e-3)
+
+    monkeypatch.setattr(there, "answer", staticmethod(answer))
+    with pytest.raises(EngineError, match=r"system on .* too busy, or does not work"):
+        measured_solves(LIKE)
 
 
 @pytest.mark.slow

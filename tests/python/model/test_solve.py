@@ -17,6 +17,7 @@ from cpufree.machine import load
 from cpufree.model.gathers import gathered_bytes
 from cpufree.model.records import by_gpus, compare, read_record, summaries, summary
 from cpufree.model.solve import (
+    LOOPS,
     METHODS,
     SystemFacts,
     estimate,
@@ -45,7 +46,7 @@ def test_a_large_system_takes_its_bytes_over_the_rate_of_memory(method: str) -> 
     assert found.bound == "matrix"
     # 40 bytes a row are 1.25 sectors, 75 entries 2.34 gathers of a warp: 5.3 for ten.
     rate = H200.at("product.memory_rate", "B/s", 10 * 40 * 4e6 / 3e8)
-    assert found.parts["matrix"] == pytest.approx(3e9 / rate)
+    assert found.parts["matrix"] == pytest.approx(LOOPS[method].products * 3e9 / rate)
 
 
 def test_entries_of_few_bytes_take_the_time_of_their_multiplication() -> None:
@@ -168,6 +169,17 @@ def test_a_solve_has_a_launch_and_residuals_at_its_ends(method: str, ends: float
 def test_what_cannot_be_predicted_is_refused(facts: SystemFacts, method: str, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         iteration_seconds(facts, method, H200)
+
+
+@pytest.mark.parametrize("method", ["minres", "bicgstab"])
+def test_methods_without_a_record_have_wider_intervals(method: str) -> None:
+    found, prcg = (iteration_seconds(LARGE, m, H200) for m in (method, "prcg"))
+    assert sum(found.parts.values()) == pytest.approx(found.seconds)
+    assert found.high / found.seconds == pytest.approx(2.0 * prcg.high / prcg.seconds)
+    assert found.low / found.seconds == pytest.approx(0.5 * prcg.low / prcg.seconds)
+    products = 2 if method == "bicgstab" else 1
+    assert found.parts["matrix"] == pytest.approx(products * prcg.parts["matrix"])
+    assert found.parts["vectors"] > prcg.parts["vectors"]
 
 
 def test_records_of_h100_are_met_as_the_page_says() -> None:

@@ -14,6 +14,7 @@ import pytest
 import cpufree
 from cpufree import cpu_kernels
 from cpufree.errors import WaitTimeoutError
+from cpufree.trace.asked import Recording
 from cpufree.trace.hang import HangReport, diagnose, diagnose_error
 from cpufree.trace.waits import Cause
 
@@ -30,6 +31,8 @@ CAUSES = {
     "killed": Cause.LEFT,
     "late": Cause.LATE,
 }
+LIVE = {"killed": Cause.LEFT, "late": Cause.BUSY}
+"""What running kernels show besides who waits for whom."""
 MESSAGES = ("dropped", "omitted", "under-counted")
 
 
@@ -54,16 +57,20 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Any:
     return choose
 
 
-def hang(pes: int, blocks: int, method: str = "prcg") -> HangReport:
-    """Return the report of a traced solve that hangs."""
+def hang(
+    pes: int, blocks: int, method: str = "prcg", **how: Any
+) -> tuple[HangReport, list[HangReport]]:
+    """Return the report of a traced solve that hangs, and those from while it did."""
     b = np.ones(A.shape[0])
+    live: list[HangReport] = []
+    recording = Recording(on_wait=live.append, after=0.06, **how)
     with (
         cpufree.Solver(A, engine="cpu_threads", pes=pes, blocks=blocks) as solver,
         pytest.raises(WaitTimeoutError) as caught,
     ):
-        solver.solve(b, method=method, trace=True, wait_limit=LIMIT)
+        solver.solve(b, method=method, trace=recording, wait_limit=LIMIT)
     assert caught.value.raw_trace is not None
-    return diagnose_error(caught.value)
+    return diagnose_error(caught.value), live
 
 
 def case(kind: str, channel: str, pe: int, block: int, other: int, epoch: int) -> str:
@@ -90,8 +97,9 @@ def cases() -> list[Any]:
     return found
 
 
-def check(found: HangReport, kind: str, blamed: Any, other: Any) -> None:
-    """Assert that the first verdict names the fault and who has it."""
+def check(hung: tuple[HangReport, list[HangReport]], kind: str, blamed: Any, other: Any) -> None:
+    """Assert that the first verdict names the fault and who has it, and who waited, meanwhile."""
+    found, live = hung
     assert found.verdicts, found.text
     first = found.verdicts[0]
     assert first.cause is CAUSES[kind], found.text
@@ -101,6 +109,12 @@ def check(found: HangReport, kind: str, blamed: Any, other: Any) -> None:
         assert first.culprit == blamed, found.text
     if kind in (*MESSAGES, "swapped"):
         assert first.waiter[0] == other[0], found.text
+    assert live and all(report.live for report in live)
+    waits = {(wait.block, wait.target) for wait in live[-1].waits if wait.waits}
+    assert (first.waiter, first.culprit) in waits, live[-1].text
+    if kind in LIVE:
+        verdicts = {(v.cause, v.culprit) for v in live[-1].verdicts}
+        assert (LIVE[kind], blamed) in verdicts, live[-1].text
 
 
 @pytest.mark.parametrize(("fault", "kind", "pes", "blocks", "blamed", "other"), cases())
@@ -120,6 +134,14 @@ def test_a_fault_of_a_ring_is_named(
 def test_a_fault_of_a_solver_is_named(faulty: Any, method: str, kind: str, epoch: int) -> None:
     faulty("solver", case(kind, "flag", 1, 0, 2, epoch))
     check(hang(3, 1, method), kind, (1, 0), (2, 0))
+
+
+def test_of_one_iteration_in_several_messages_are_not_judged(faulty: Any) -> None:
+    faulty("solver", case("dropped", "flag", 1, 0, 2, 9))
+    found, live = hang(3, 1, every=4)
+    assert live
+    assert "one iteration in several was recorded" in found.text
+    assert not {Cause.LOST, Cause.NEVER_SENT} & {v.cause for v in found.verdicts}
 
 
 def wait(pe: int, to: int, state: str = "expired", seconds: float = 1.0) -> dict[str, Any]:

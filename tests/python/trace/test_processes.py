@@ -89,7 +89,8 @@ def test_a_process_that_is_lost_while_others_wait_is_named(
         f"        os.kill(os.getpid(), signal.{fault})\n\n\n"
         "A = cpufree.generate.poisson1d(400_000)\n"
         "cpufree.solve(A, np.ones(400_000), engine='cpu_processes', pc='none', rtol=1e-12,\n"
-        "              progress=progress, wait_limit=2.0, trace=True)\n"
+        "              progress=progress, wait_limit=2.0, trace=cpufree.trace.Recording(\n"
+        "                  on_wait=lambda found: print(found.text, flush=True), after=0.6))\n"
     )
     words = [sys.executable, "-m", "cpufree", "run", "-n", "3", str(script)]
     ended = subprocess.run(
@@ -97,3 +98,5 @@ def test_a_process_that_is_lost_while_others_wait_is_named(
     )
     assert ended.returncode != 0
     assert re.search(rf"rank {rank} \([^)]*\) .*{named}", ended.stdout + ended.stderr)
+    if fault == "SIGSTOP":  # running kernels of the others show it before the waits are given up
+        assert f"the process of PE {rank} has given no sign of life for" in ended.stdout

@@ -13,7 +13,7 @@ import pytest
 
 import cpufree
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
-from cpufree.trace import clocks, protobuf
+from cpufree.trace import Recording, clocks, protobuf
 from cpufree.trace.files import checked
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import report
@@ -136,6 +136,11 @@ def test_clocks_without_messages_both_ways_are_not_known(trace: Trace) -> None:
 
 
 def test_slices_of_a_track_are_nested(trace: Trace) -> None:
+    require_nested(trace)
+
+
+def require_nested(trace: Trace) -> None:
+    """Assert that slices of a track lie beside or within one another."""
     slices = Timeline(trace).slices
     for track in range(len(trace.tracks)):
         mine = slices.track == track
@@ -155,12 +160,33 @@ def test_phases_alone_count_no_payload_and_cost_no_bit() -> None:
         system = solver._matrix.layout.opened()
         options = {"method": "prcg", "pc": "jacobi", "rtol": 1e-8}
         plain = system.solve(np.ones(576), None, None, options, None)
-        options |= {"study": "trace", "trace_kinds": 1 << Kind.PHASE}
+        options |= {"study": "trace", "trace": {"kinds": 1 << Kind.PHASE}}
         found = system.solve(np.ones(576), None, None, options, None)
     assert np.array_equal(plain["x"], found["x"])
     trace = Trace.of_core(found["trace"], {})
     assert set(trace.kind) == {Kind.PHASE}
     assert not trace.bytes.any()
+
+
+@pytest.mark.parametrize("every", [1, 3, 50])
+def test_one_iteration_in_several_is_recorded(every: int) -> None:
+    A, pes = MATRICES["poisson2d"](), 3
+    b = np.random.default_rng(3).standard_normal(A.shape[0])
+    with cpufree.Solver(A, engine="cpu_threads", pes=pes, blocks=2, pc="jacobi") as solver:
+        how: dict[str, Any] = {"rtol": 0.0, "maxiter": 40}
+        plain = solver.solve(b, trace=True, **how)
+        found = solver.solve(b, trace=Recording(every=every), **how)
+    assert np.array_equal(found.x, plain.x)
+    assert plain.trace is not None and found.trace is not None
+    assert np.array_equal(found.trace.bytes, plain.trace.bytes)  # of all iterations
+    turns = plain.iterations
+    assert abs(found.trace.left_out - (turns - -(-turns // every))) <= 1
+    assert len(found.trace.kind) <= 1.6 * len(plain.trace.kind) / every + 100 * pes
+    told = report(found.trace)
+    gaps = f"{found.trace.left_out} left out" in "\n".join(lines_of(told))
+    assert gaps == (every > 1)
+    assert told.recorded == max(1, turns - found.trace.left_out)
+    require_nested(found.trace)
 
 
 def test_rings_that_are_too_small_keep_the_last_records() -> None:
@@ -169,7 +195,7 @@ def test_rings_that_are_too_small_keep_the_last_records() -> None:
         system: Any = solver._matrix.layout.opened()
         options = {"maxiter": 50, "rtol": 0.0, "study": "trace"}
         raws = [
-            system.solve(np.ones(A.shape[0]), None, None, {**options, "trace_events": n}, None)
+            system.solve(np.ones(A.shape[0]), None, None, {**options, "trace": {"events": n}}, None)
             for n in (64, 1 << 15)
         ]
     few, many = (Trace.of_core(raw["trace"], {}) for raw in raws)
@@ -245,6 +271,14 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
 def test_another_ending_is_refused_before_the_solve() -> None:
     with pytest.raises(InvalidInputError, match=r"must end in one of \.pftrace"):
         cpufree.solve(MATRICES["poisson2d"](), np.ones(340), trace="out.txt")
+
+
+@pytest.mark.parametrize(
+    "given", [{"every": 0}, {"every": True}, {"every": 1.5}, {"after": 0.0}, {"on_wait": 3}]
+)
+def test_recordings_that_can_be_none_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(given))):
+        Recording(**given)
 
 
 def test_several_right_hand_sides_are_not_traced() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from cpufree.cli.model.system_facts import facts_of
 from cpufree.engines import choices, gpus
 from cpufree.engines.gpu_choice import Size, candidates
+from cpufree.errors import CpufreeWarning, EngineError, OutOfMemoryError
 from cpufree.model.calibrate import LARGE, METHOD, SMALL, THIN, Solve
+from cpufree.text import counted
 
 if TYPE_CHECKING:
     from cpufree.machine import Machine
@@ -23,6 +26,8 @@ different, and little else."""
 ROWS = "contiguous"
 ITERATIONS = 50
 REPEATS = 3
+TIME_LIMIT, WAIT_LIMIT = 10.0, 5.0
+"""Seconds of the kernels of a solve, which take milliseconds, and of a wait of theirs."""
 
 
 def measured_solves(like: Machine) -> list[Solve]:
@@ -32,7 +37,17 @@ def measured_solves(like: Machine) -> list[Solve]:
     # Fewer GPUs first: each start of CUDA is told by the first solve on one more of them.
     for count in candidates(there) if there else []:
         systems = (SMALL, LARGE, THIN) if count > 1 else (SMALL, LARGE)
-        found += [one for what in systems for one in _solves(what, count, like)]
+        try:
+            found += [one for what in systems for one in _solves(what, count, like)]
+        except (EngineError, OutOfMemoryError) as error:
+            if count == 1:
+                raise
+            warnings.warn(
+                f"solves on {count} GPUs failed, so that the file tells of fewer: {error}",
+                CpufreeWarning,
+                stacklevel=2,
+            )
+            break
     return found
 
 
@@ -51,13 +66,28 @@ def _solves(what: str, count: int, like: Machine) -> list[Solve]:
     for _ in range(REPEATS):
         with cpufree.Solver(A, partition=ROWS, pc="none", **where) as solver:
             ones = np.ones(A.shape[0])
-            done = solver.solve(ones, method=METHOD, rtol=1e-30, maxiter=ITERATIONS)
+            done = solver.solve(
+                ones, method=METHOD, rtol=1e-30, maxiter=ITERATIONS, time_limit=TIME_LIMIT,
+                wait_limit=WAIT_LIMIT,
+            )  # fmt: skip
         times = done.timings
+        _require_whole(done.iterations, times["solve_kernel"], what, count)
         start = times.get("setup_system_context", 0.0)
         setup, iteration = times["setup"] - start, times["solve_kernel"] / ITERATIONS
         took = setup, start, iteration
         found.append(Solve(what, count, size.nnz, size.moved, *took, ITERATIONS, facts))
     return found
+
+
+def _require_whole(iterations: int, seconds: float, what: str, count: int) -> None:
+    """Raise EngineError where a solve is not what it should be: its times tell nothing then."""
+    if iterations == ITERATIONS and 0.0 < seconds < TIME_LIMIT:
+        return
+    place = counted(count, "GPU") if count else "the CPU"
+    raise EngineError(
+        f"the {what} system on {place} took {seconds:.3g} s for {counted(iterations, 'iteration')} "
+        f"of {ITERATIONS}: the machine is too busy, or does not work; calibrate it again"
+    )
 
 
 @functools.lru_cache(maxsize=2)

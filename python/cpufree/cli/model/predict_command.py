@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -94,6 +95,9 @@ def predict_grid(name: str, numbers: list[int], given: dict[str, Any]) -> Predic
         )
     if given["method"] != model_options.PREDICT_METHOD.default:
         raise refuse(model_options.PREDICT_METHOD, given["method"], "grids have no methods")
+    if given["precision"] != model_options.PREDICT_PRECISION.default:
+        words = "grids are predicted in single precision"
+        raise refuse(model_options.PREDICT_PRECISION, given["precision"], words)
     numbers = [pes for pes in numbers if pes <= max(shape) - 2]
     if not numbers:
         raise InvalidInputError(
@@ -110,7 +114,9 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
     from cpufree.cli.model.predict_report import BEYOND, MOST_MEASURED, told_system
     from cpufree.cli.model.system_facts import facts_of, over_network
     from cpufree.errors import InvalidInputError
-    from cpufree.model.solve import iteration_seconds
+    from cpufree.machine import DEFAULT
+    from cpufree.machine.clusters import has_cluster, load_cluster
+    from cpufree.model.solve import LOOPS, iteration_seconds
 
     notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
     system = load_system(name, notes)
@@ -118,10 +124,19 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
     if not numbers:
         raise InvalidInputError(f"{name} has {system.shape[0]} rows: give fewer PEs")
     machine, method = machine_of(given), given["method"]
+    several = load_cluster(machine.origin if has_cluster(machine.origin) else DEFAULT)
+    if LOOPS[method].like and numbers[-1] > several.count("node.gpus"):
+        raise refuse(
+            model_options.PREDICT_METHOD, method,
+            f"beyond the {several.count('node.gpus')} GPUs of a node messages are simulated, of "
+            "cg, prcg and pipecg: give fewer PEs",
+        )  # fmt: skip
+    if given["precision"] == "single":
+        system = dataclasses.replace(system, data=system.data.astype(np.float32))
     facts = stage(
         notes,
         "partitioning",
-        lambda: facts_of(system, numbers, machine),
+        lambda: facts_of(system, numbers, machine, mixed=given["precision"] == "mixed"),
         lambda found: counted(len(found), "number") + " of PEs",
     )
     times = [
@@ -133,6 +148,10 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
 
         save_plot(draw_prediction(name, numbers, times), given["plot"])
     told = [told_system(facts[0])] + [BEYOND] * (numbers[-1] > MOST_MEASURED)
+    if like := LOOPS[method].like:
+        told.append(
+            f"{method} was not measured on GPUs: constants are those of {like}, intervals wider"
+        )
     return Predicted(machine, numbers, facts, times, told)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cpufree.engines.partition_gain import gain_on
 from cpufree.extension import load_core
 from cpufree.machine import DEFAULT, Machine
@@ -26,16 +28,32 @@ GATHER_SAMPLES = 6
 
 
 def facts_of(
-    matrix: CsrMatrix, numbers: Sequence[int], machine: Machine, method: str = "auto"
+    matrix: CsrMatrix,
+    numbers: Sequence[int],
+    machine: Machine,
+    method: str = "auto",
+    mixed: bool = False,
 ) -> list[SystemFacts]:
     """Return how a matrix would lie on each of these numbers of GPUs.
 
     Args:
         matrix: canonical. numbers: of GPUs, each at most the rows. machine: with the entries of
-        solvers. method: of the partition.
+        solvers. method: of the partition. mixed: products read values in single precision.
     """
     gathered = gathered_bytes(matrix, samples=GATHER_SAMPLES)
-    return [_facts_on(matrix, pes, machine, gathered, method) for pes in numbers]
+    found = [_facts_on(matrix, pes, machine, gathered, method) for pes in numbers]
+    if not mixed:
+        return found
+    room = machine.number("solver.block_bytes", "B")
+    return [replace(one, **_in_mixed(matrix, one, machine, room)) for one in found]
+
+
+def _in_mixed(matrix: CsrMatrix, one: SystemFacts, machine: Machine, room: float) -> dict[str, Any]:
+    """Return what is other in mixed precision: bytes of A, which does not stay on chip then."""
+    blocks = one.pes * int(machine.number("gpu.multiprocessors", "1"))
+    singles = replace(matrix, data=matrix.data.astype(np.float32))
+    stored = stored_bytes(singles, blocks, one.block_packets)
+    return {"matrix_bytes": min(stored, one.matrix_bytes), "resident_matrix": False}
 
 
 def _facts_on(

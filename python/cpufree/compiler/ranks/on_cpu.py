@@ -38,7 +38,7 @@ def cpu_runner_of_ranks(ranks: Ranks, traced: bool = False) -> Runner:
     text = emit_rows(ranks, programs)
     built = build(text.text, traced)
     layout = RankLayout(ranks, text.variant_of)
-    threads = Threads(layout, built.address, _numbers(layout, text), traced)
+    threads = Threads(layout, built.address, _numbers(layout, text))
     return Runner(layout, threads, ranks.returned)
 
 

@@ -36,9 +36,9 @@ class ProgramHere:
     blocks = BLOCKS
 
     def __init__(
-        self, text: str, devices: list[int], size: int, *_: int, trace_events: int = 0
+        self, text: str, devices: list[int], size: int, *_: int, traced: bool = False
     ) -> None:
-        assert trace_events == 0, "runs of this stand-in have no trace"
+        assert not traced, "runs of this stand-in have no trace"
         layout: Any = SimpleNamespace(size=size, pes=len(devices))
         self.engine = BlocksOnThreads(layout, text, BLOCKS)
 
@@ -56,7 +56,9 @@ class ProgramHere:
             first = self.engine.heaps[pe].ctypes.data + offset
             yield from ((first + r * pitch, address + r * array_pitch, width) for r in range(rows))
 
-    def run(self, scalars: list[int], results: int, wait_limit: float, watch: Any) -> Any:
+    def run(
+        self, scalars: list[int], results: int, wait_limit: float, watch: Any, trace: Any
+    ) -> Any:
         left = self.engine.launch(np.array(scalars), results, wait_limit, watch)
         words = left.results.tolist(), left.faults[:2].tolist()
         return left.seconds, left.stopped, *words, None

@@ -27,6 +27,7 @@ from cpufree.compiler.runner import Runner
 from cpufree.engines.watch import Watch
 from cpufree.extension import load_core
 from cpufree.laps import Laps
+from cpufree.trace.asked import Recording
 from cpufree.trace.finished import finished
 from cpufree.trace.records import Trace
 
@@ -129,7 +130,10 @@ class BlocksOnThreads(Threads):
         super().__init__(layout, 0, np.zeros(1, np.int64))
         self.text, self.blocks, self.runner = text, blocks, runner
 
-    def _run(self, tables: list[int], wait_limit: float, watch: Any) -> tuple[float, bool, None]:
+    def _run(
+        self, tables: list[int], wait_limit: float, watch: Any, tracing: Any
+    ) -> tuple[float, bool, None]:
+        assert tracing is None
         self.runner(self.text, self.heaps, tables, self.blocks)
         return 0.0, False, None
 
@@ -143,6 +147,9 @@ def run_kernel(
     )
 
 
+EVERYTHING = Recording()
+
+
 def traced_kernel(
     kernel: GridKernel,
     arguments: Any,
@@ -150,16 +157,17 @@ def traced_kernel(
     blocks: int,
     events: int,
     wait_limit: float = 60.0,
+    recording: Recording = EVERYTHING,
 ) -> tuple[Any, Trace]:
     """Load, run and store; return arrays, and the trace of the run."""
     kept: list[Trace] = []
 
     def runner(text: str, heaps: list[Any], tables: list[int], blocks: int) -> None:
         kernel_at, addresses = build(text, traced=True).address, [h.ctypes.data for h in heaps]
-        more: Any = {"blocks": blocks, "trace_events": events}
+        more: Any = {"blocks": blocks, "trace": {**recording.core(), "events": events}}
         *_, raw = load_core().run_program(kernel_at, addresses, tables, wait_limit, None, **more)
         facts = {"engine": "cpu_threads", "pes": len(heaps), "blocks": blocks}
-        kept.append(finished(raw, facts, True, speaks=False))
+        kept.append(finished(raw, facts, recording, speaks=False))
 
     arrays, _ = run_kernel(kernel, arguments, lowered, blocks, runner)
     return arrays, kept[0]
