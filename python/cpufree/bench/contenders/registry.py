@@ -15,6 +15,7 @@ from cpufree.bench.contenders.extension import load_baselines
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
 from cpufree.bench.core.machine import source_root
 from cpufree.bench.core.protocol import Contender
+from cpufree.bench.core.roles import SOLVERS, device_driven
 from cpufree.bench.core.work import METHODS
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import has_part
@@ -32,7 +33,7 @@ BASELINES = (
     "nvshmem_on_stream",
 )
 # Not host-driven: their loops run on the devices.
-DEVICE_DRIVEN = ("graph_while", "jax")
+DEVICE_DRIVEN = device_driven(SOLVERS)
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 # Of the extension for processes that mpirun starts; the worker gets its name.
 OF_MPI = ("nccl_mpi", "mpi")
