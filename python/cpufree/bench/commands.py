@@ -238,7 +238,7 @@ def contenders_command(
 ) -> None:
     """List the contenders, and why some cannot be measured here."""
     from cpufree.bench.contenders import registry as contenders
-    from cpufree.bench.core.roles import SOLVERS, STENCILS
+    from cpufree.bench.contenders.roles import SOLVERS, STENCILS
     from cpufree.bench.stencil import contenders as of_stencils
 
     heads = ("name", "kind", "methods", "initiated, triggered, controlled", "here")

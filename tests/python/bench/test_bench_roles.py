@@ -9,7 +9,7 @@ import pytest
 from paths import ROOT
 
 from cpufree.bench.contenders import registry
-from cpufree.bench.core.roles import DEVICE, SOLVERS, STENCILS, Roles
+from cpufree.bench.contenders.roles import DEVICE, SOLVERS, STENCILS, Roles
 from cpufree.bench.stencil import contenders as of_stencils
 
 BASELINES = ROOT / "cpufree/baselines"

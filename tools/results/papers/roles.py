@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cpufree.bench.core.roles import SOLVERS, STENCILS, Roles
+from cpufree.bench.contenders.roles import SOLVERS, STENCILS, Roles
 from tools.results.page_tables import markdown
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from cpufree.bench.contenders import nvshmem
 from cpufree.bench.contenders.extension import load_baselines
+from cpufree.bench.contenders.roles import SOLVERS, device_driven
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
 from cpufree.bench.core.machine import source_root
 from cpufree.bench.core.protocol import Contender
-from cpufree.bench.core.roles import SOLVERS, device_driven
 from cpufree.bench.core.work import METHODS
 from cpufree.errors import InvalidInputError, UnsupportedError
 from cpufree.extension import has_part

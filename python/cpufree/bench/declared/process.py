@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.processes import kill_session
@@ -53,3 +54,11 @@ def ask(words: Sequence[str], timeout: float, **environment: str) -> dict[str, A
         raise ProcessError(f"{words[0]} has printed no result: {printed.strip()[-400:]}")
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
+
+
+def compiled(source: Path, folder: Path, architecture: str, timeout: float = 180.0) -> str:
+    """Compile a program of CUDA with nvcc into a folder; return its path. Errors as of `run`."""
+    program = folder / source.stem
+    words = ["nvcc", "-O3", "-std=c++20", f"-arch={architecture}", "-o", str(program), str(source)]
+    run(words, timeout)
+    return str(program)

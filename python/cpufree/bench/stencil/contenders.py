@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from cpufree.bench.contenders import nvshmem
 from cpufree.bench.contenders.extension import load_baselines
+from cpufree.bench.contenders.roles import STENCILS, device_driven
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
 from cpufree.bench.core.protocol import Contender
-from cpufree.bench.core.roles import STENCILS, device_driven
 from cpufree.bench.stencil.plan import METHOD
 from cpufree.errors import InvalidInputError, UnsupportedError
 
