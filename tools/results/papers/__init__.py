@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.results.papers import grids, messages, solves, versions
+from tools.results.papers import figure_1, grids, messages, solves, versions
 
 PLACES: dict[str, Callable[[], str]] = {
     "strong scaling": solves.strong_scaling,
@@ -16,6 +16,7 @@ PLACES: dict[str, Callable[[], str]] = {
     "table 2": solves.table_2,
     "Flan": solves.flan,
     "table 3": solves.table_3,
+    "figure 1": figure_1.figure_1,
     "launches": messages.launches,
     "distances": messages.distances,
     "synchronization": messages.synchronization,
