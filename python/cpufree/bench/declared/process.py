@@ -13,6 +13,8 @@ from cpufree.bench.core.processes import kill_session
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 
+BUILD_SECONDS = 180.0
+
 
 class ProcessError(CpufreeError):
     """A program that was measured has failed, or has not answered."""
@@ -56,9 +58,12 @@ def ask(words: Sequence[str], timeout: float, **environment: str) -> dict[str, A
     return answer
 
 
-def compiled(source: Path, folder: Path, architecture: str, timeout: float = 180.0) -> str:
-    """Compile a program of CUDA with nvcc into a folder; return its path. Errors as of `run`."""
+def compiled(source: Path, folder: Path, architecture: str, more: Sequence[str] = ()) -> str:
+    """Compile a program of CUDA with nvcc into a folder; return its path.
+
+    `more`: words that follow the source, such as libraries. Errors as of `run`.
+    """
     program = folder / source.stem
     words = ["nvcc", "-O3", "-std=c++20", f"-arch={architecture}", "-o", str(program), str(source)]
-    run(words, timeout)
+    run([*words, *more], BUILD_SECONDS)
     return str(program)
