@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.results.papers import figure_1, grids, messages, solves, versions
+from tools.results.papers import figure_1, grids, messages, products, solves, versions
 
 PLACES: dict[str, Callable[[], str]] = {
     "strong scaling": solves.strong_scaling,
@@ -24,6 +24,7 @@ PLACES: dict[str, Callable[[], str]] = {
     "overheads": messages.overheads,
     "granularity": messages.granularity,
     "varying": messages.varying,
+    "transitions": products.transitions,
     "stencils": grids.less_than_baselines,
     "strong 3D": grids.strong_3d,
     "weak 2D": grids.weak_2d,
