@@ -39,7 +39,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         arrays = {"first": A.indptr.astype(np.int32), "column": A.indices.astype(np.int32)}
         for key, array in {**arrays, "value": A.data.astype(np.float64), "b": b}.items():
             np.asarray(array).tofile(folder / f"{key}.bin")
-        program = compiled(SOURCE, folder, case.architecture)
+        program = compiled(SOURCE, case.architecture)
 
         def variant(called: str) -> Callable[[], dict[str, Any]]:
             memory = "managed" if called == "cg managed" else "device"
@@ -61,7 +61,7 @@ BENCH = Bench(
         "matrix": (
             "gen:poisson3d?nx=64,ny=64,nz=64",
             "suite:paper18/hood-like",
-            "suite:paper18/Serena-like",
+            "suite:paper18/bmwcra_1-like",
         ),
         "pes": (1,),
         "iterations": (25,),

@@ -10,7 +10,6 @@ Beside it cpufree's own, which does several iterations for each pass over memory
 - `two kernels`: four slabs belong to a kernel of their own, on a stream of its own.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,22 +35,21 @@ def kept(side: int) -> tuple[int, ...]:
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     side, found = case.side, {}
-    with tempfile.TemporaryDirectory() as folder:
-        program = compiled(SOURCE, Path(folder), case.architecture)
+    program = compiled(SOURCE, case.architecture)
 
-        def variant(slabs: int, rows: int, cluster: int, kernels: int) -> Call:
-            form = (side, side, slabs, rows, cluster, kernels, case.iterations, case.inside)
-            return lambda: ask([program, *map(str, form)], RUN_LIMIT)
+    def variant(slabs: int, rows: int, cluster: int, kernels: int) -> Call:
+        form = (side, side, slabs, rows, cluster, kernels, case.iterations, case.inside)
+        return lambda: ask([program, *map(str, form)], RUN_LIMIT)
 
-        most = kept(side)[-1]
-        for rows in kept(side):
-            found[f"kept {rows}"] = variant(0, rows, 1, 1)
-        found["two kernels"] = variant(0, most, 1, 2)
-        for cluster in (2, 4, 8) if 4 * side * (most + 4) <= ROOM else ():
-            found[f"cluster {cluster}"] = variant(0, most, cluster, 1)
-            found[f"flags, as cluster {cluster}"] = variant(-cluster, most, 1, 1)
-        found["cpufree"] = ours(side, case.iterations)
-        yield found
+    most = kept(side)[-1]
+    for rows in kept(side):
+        found[f"kept {rows}"] = variant(0, rows, 1, 1)
+    found["two kernels"] = variant(0, most, 1, 2)
+    for cluster in (2, 4, 8) if 4 * side * (most + 4) <= ROOM else ():
+        found[f"cluster {cluster}"] = variant(0, most, cluster, 1)
+        found[f"flags, as cluster {cluster}"] = variant(-cluster, most, 1, 1)
+    found["cpufree"] = ours(side, case.iterations)
+    yield found
 
 
 def ours(side: int, iterations: int) -> Callable[[], dict[str, Any]]:

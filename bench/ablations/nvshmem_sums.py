@@ -31,7 +31,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         folder = Path(name)
         linked = ("-L", str(home / "lib"), "-lnvshmem_device", f"-l:{nvshmem.NAME}", "-lcuda")
         found = ("-rdc=true", "-isystem", str(home / "include"), f"-Xlinker=-rpath={home / 'lib'}")
-        program = compiled(SOURCE, folder, case.architecture, (*found, *linked))
+        program = compiled(SOURCE, case.architecture, (*found, *linked))
 
         def by(what: str) -> Callable[[], dict[str, Any]]:
             def call() -> dict[str, Any]:

@@ -59,13 +59,13 @@ BENCH = Bench(
     set_up=set_up,
     axes={
         "matrix": (
-            "suite:paper18/thermomech_dM-like",
+            "gen:poisson3d?nx=128,ny=128,nz=128",
             "suite:paper18/hood-like",
-            "suite:paper18/Serena-like",
+            "suite:paper18/bmwcra_1-like",
         ),
         "pes": (1,),
         "method": ("pipecg",),
-        "iterations": (30,),
+        "iterations": (100,),
         "watched": (2.0,),
     },
     quick={"matrix": ("gen:poisson2d?nx=300,ny=300",), "watched": (0.5,)},

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 
 BUILD_SECONDS = 180.0
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+"""Of programs; they go when this process ends."""
 
 
 class ProcessError(CpufreeError):
@@ -58,12 +62,14 @@ def ask(words: Sequence[str], timeout: float, **environment: str) -> dict[str, A
     return answer
 
 
-def compiled(source: Path, folder: Path, architecture: str, more: Sequence[str] = ()) -> str:
-    """Compile a program of CUDA with nvcc into a folder; return its path.
+@functools.cache
+def compiled(source: Path, architecture: str, more: tuple[str, ...] = ()) -> str:
+    """Compile a program of CUDA with nvcc, once in a run; return its path.
 
     `more`: words that follow the source, such as libraries. Errors as of `run`.
     """
-    program = folder / source.stem
+    _FOLDERS.append(tempfile.TemporaryDirectory())
+    program = Path(_FOLDERS[-1].name) / source.stem
     words = ["nvcc", "-O3", "-std=c++20", f"-arch={architecture}", "-o", str(program), str(source)]
     run([*words, *more], BUILD_SECONDS)
     return str(program)
