@@ -44,9 +44,11 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         return use
 
     def idle() -> dict[str, Any]:
+        if "cpufree" not in apiece:
+            using("cpufree")()
         used = meter.used(lambda: time.sleep(0.1), case.watched)
         watts = used.joules / used.seconds
-        return {"watts": watts, "joules": watts * apiece.get("cpufree", 0.0), "seconds": 0.0}
+        return {"watts": watts, "joules": watts * apiece["cpufree"], "seconds": 0.0}
 
     wanted = [name for name in CONTENDERS if case.pes == 1 or name != "single_gpu"]
     yield {**{name: using(name) for name in wanted if case.asks(name)}, "idle": idle}
