@@ -90,7 +90,7 @@ KINDS = {
     "x0": "array of the shape of b, optional",
     "gpus": '"auto", "all", str or sequence of int, default "auto"',
     "reorder": '{"auto", "rcm", "natural"} or bool, default "auto"',
-    "partition": '"auto", "metis", "contiguous" or array of int, shape (n,), default "auto"',
+    "partition": '{"auto", "metis", "contiguous", "rows"} or array of int (n,), default "auto"',
     "partition_cache": "str or path, optional",
     "nullspace": '"constant", array of shape (n,) or (n, k), or path of a file, optional',
     "near_nullspace": "array, shape (n, k), or path of a file, optional",

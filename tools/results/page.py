@@ -16,6 +16,8 @@ from tools.results import goals
 from tools.results import other_tables as others
 from tools.results import solver_tables as cg
 from tools.results import stencil_tables as grids
+from tools.results.papers import PLACES as OF_PAPERS
+from tools.results.papers import messages, solves
 from tools.results.records import CONTINUED, FOLDER, origin
 
 TEMPLATE = Path(__file__).with_name("results.md")
@@ -26,6 +28,7 @@ RECORDS = (
     *(grids.EIGHT, grids.TWO, grids.TWO_3D, grids.ONE, grids.ONE_DOUBLE),
     *(grids.WAYS_FOUR, grids.WAYS_ONE, grids.SOAK),
     *(others.PROCESSES_EIGHT, others.PROCESSES_TWO, others.SETUP, others.CPU),
+    *(solves.BOTH, solves.PARTITIONS, *(record for record, *_ in messages.MACHINES)),
 )
 NOTES = {
     cg.JITTERED_FOUR: "Peer copies, NCCL and MPI driven by the host, without graphs, were left out "
@@ -153,6 +156,7 @@ PLACES: dict[str, Callable[[], object]] = {
     "CPU, large": others.cpu_large,
     "CPU, small": lambda: filled(others.cpu_small()),
     "records": records,
+    **{f"papers, {name}": make for name, make in OF_PAPERS.items()},
 }
 
 

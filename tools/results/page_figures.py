@@ -25,6 +25,7 @@ from tools.results import (
 )
 from tools.results import solver_tables as cg
 from tools.results.page_tables import Tables, markdown
+from tools.results.papers import roles
 from tools.results.records import (
     FOLDER,
     ROOT,
@@ -329,7 +330,7 @@ PAGES: dict[Path, Tables] = {
             f"\n\n{programs.text_of(*headlines.GPU_PROGRAMS)}\n\n"
         ),
     },
-    ROOT / "docs/benchmarking.md": choices.pages,
+    ROOT / "docs/benchmarking.md": lambda: {**choices.pages(), "who does what": roles.table()},
     ROOT / "docs/dace.md": dace.pages,
     ROOT / "docs/gpus.md": lambda: {
         **small_studies.expected(),

@@ -122,7 +122,8 @@ def origin(name: str) -> Origin:
         head = json_lines(name)[0] if suffix == ".jsonl" else json_record(name)
         machine, date = _machine(head), str(head["date"])[:10]
         command = str(head.get("command") or head.get("how"))
-    return Origin(name, machine, date, commits()[name], command)
+    commit = commits().get(name) or commits()[name.split("/")[0]]
+    return Origin(name, machine, date, commit, command)
 
 
 def _machine(head: dict[str, Any]) -> str:
@@ -132,7 +133,7 @@ def _machine(head: dict[str, Any]) -> str:
     if isinstance(gpus, dict):
         listed = [gpu["name"] for gpu in gpus["listed"]]
         return f"{len(listed)} × {listed[0]}, driver {gpus['driver']}, CUDA {gpus['cuda']}"
-    driver = head["versions"].get("driver")
+    driver = head.get("versions", {}).get("driver")
     more = f", driver {driver}, CUDA {head['versions']['cuda_runtime']}" if driver else ""
     if isinstance(gpus, list):
         return f"{len(gpus)} × {gpus[0]}{more}"
@@ -154,15 +155,15 @@ def _of_comment(name: str) -> tuple[str, str, str]:
 
 @cache
 def commits() -> dict[str, str]:
-    """Return the commit of each record, from the table in bench/results/README.md."""
+    """Return the commit of each record or folder, from the table in bench/results/README.md."""
     found: dict[str, str] = {}
     for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) < 4 or "." not in cells[0]:
+        if len(cells) < 4 or not re.search(r"\d{4}-\d\d-\d\d", cells[0]):
             continue
         names, trees = cells[0].split(", "), cells[3].split("; ")
         for k, name in enumerate(names):
-            found[name] = trees[k] if len(trees) == len(names) else trees[0]
+            found[name.rstrip("/")] = trees[k] if len(trees) == len(names) else trees[0]
     return found
 
 

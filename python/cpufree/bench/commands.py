@@ -36,7 +36,7 @@ Matrices = Annotated[
     ),
 ]
 Precisions = Annotated[str, typer.Option(metavar="LIST", help="double, single.")]
-PartitionName = Annotated[str, typer.Option("--partition", help="auto, metis, contiguous.")]
+PartitionName = Annotated[str, typer.Option("--partition", help="auto, metis, contiguous, rows.")]
 Cache = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Keeps matrices. Default: temporary folder.")
 ]
@@ -89,11 +89,12 @@ def cg_command(
     """Measure conjugate gradients: everybody on the same systems, interleaved."""
     from cpufree.bench.cg.configuration import Configuration
     from cpufree.bench.cg.measure import Run
-    from cpufree.bench.cg.problems import DTYPES, PARTITIONS, cases
+    from cpufree.bench.cg.problems import DTYPES, cases
     from cpufree.bench.cg.report import show
     from cpufree.bench.cg.results import Results
     from cpufree.bench.contenders.registry import find
     from cpufree.bench.core.work import METHODS
+    from cpufree.partition.methods import METHODS as PARTITIONS
 
     if iterations is not None and rtol is not None:
         raise typer.BadParameter("give --iterations or --rtol, not both", param_hint="--rtol")
@@ -164,8 +165,9 @@ def prepare_command(
 ) -> None:
     """Make and partition systems for `bench cg` beforehand, several at a time."""
     from cpufree.bench.cg.prepare import jobs_here, prepare
-    from cpufree.bench.cg.problems import DTYPES, PARTITIONS, cases, default_cache
+    from cpufree.bench.cg.problems import DTYPES, cases, default_cache
     from cpufree.bench.core.machine import describe_machine
+    from cpufree.partition.methods import METHODS as PARTITIONS
 
     known_word(partition, "--partition", PARTITIONS)
     machine = describe_machine()
@@ -236,12 +238,19 @@ def contenders_command(
 ) -> None:
     """List the contenders, and why some cannot be measured here."""
     from cpufree.bench.contenders import registry as contenders
+    from cpufree.bench.contenders.roles import SOLVERS, STENCILS
     from cpufree.bench.stencil import contenders as of_stencils
 
-    heads = ("name", "kind", "methods", "here")
-    for title, find in (("bench cg", contenders.find), ("bench stencil", of_stencils.find)):
+    heads = ("name", "kind", "methods", "initiated, triggered, controlled", "here")
+    both = (("cg", contenders.find, SOLVERS), ("stencil", of_stencils.find, STENCILS))
+    for benchmark, find, roles in both:
+        title = f"bench {benchmark}"
         rows = [
-            (entry.name, entry.family, ", ".join(entry.methods), entry.why_not or "can be tried")
+            (
+                *(entry.name, entry.family, ", ".join(entry.methods)),
+                str(roles.get(entry.name, "not known")),
+                entry.why_not or "can be tried",
+            )
             for entry in find(peer or ()).values()
         ]
         display.report_console().print(display.columns(heads, rows, f"Contenders of {title}"))

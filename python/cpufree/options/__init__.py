@@ -168,11 +168,11 @@ SOLVES = Option(
 )  # fmt: skip
 PARTITION = Option(
     "partition", "text", "auto",
-    "Which PE has which rows: auto, metis, contiguous, or a file of part numbers, one a line as "
-    "METIS's programs write it, or .npy.",
+    "Which PE has which rows: auto, metis, contiguous, rows, or a file of part numbers, one a line "
+    "as METIS's programs write it, or .npy.",
     "which PE has which rows; a file has [part numbers](input.md#partitions), as METIS's programs "
     "write them, and `--pes auto` is then its number of parts",
-    choices=("auto", "metis", "contiguous"), form="FILE", metavar="HOW",
+    choices=("auto", "metis", "contiguous", "rows"), form="FILE", metavar="HOW",
 )  # fmt: skip
 PARTITION_CACHE = Option(
     "partition_cache", "file", None,

@@ -26,7 +26,7 @@ from cpufree.partition.part_vector import PartitionLike, as_part_vector, require
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-METHODS = ("auto", "metis", "contiguous")
+METHODS = ("auto", "metis", "contiguous", "rows")
 # METIS can do no more than guess where parts are this small.
 MIN_ROWS_PER_PE = 8
 # Nor does it balance vertices well that are this part of a PE's share.
@@ -51,9 +51,8 @@ METIS_SEED = 1  # any fixed number: the same matrix gets the same partition
 class Partition:
     """Who owns which rows.
 
-    `part[i]` is the PE of row i; `method`, "metis" or "contiguous", made it, or it is "given";
-    `why` this method.
-    `fallback`: a better partition may be had, as `why` says.
+    `part[i]` is the PE of row i; `method`, "metis", "contiguous" or "rows", made it, or it is
+    "given"; `why` this method. `fallback`: a better partition may be had, as `why` says.
     """
 
     part: Int32s
@@ -84,7 +83,8 @@ def partition(
 
     Parameters: A, n rows, symmetric pattern; `pes` ≥ 1, which may exceed n (some PEs then own
     nothing); `method` is "metis" (multilevel graph partitioning, Karypis and Kumar 1998),
-    "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's nonzeros)
+    "contiguous" (blocks of consecutive rows; no PE has more than the mean plus one row's
+    nonzeros), "rows" (blocks of equal numbers of consecutive rows, whatever their nonzeros)
     or "auto" (of the two the one with the smaller halo, METIS being spared where blocks do well,
     and where it would take longer than it can save by `gain`; None: its time does not count);
     or the part of each row, numbers from 0 to `pes` - 1, shape (n,), of which some may be missing
@@ -114,6 +114,9 @@ def _found(
     A: CsrMatrix, pes: int, method: str, gain: Gain | None, cache: PartitionCache | None
 ) -> Partition:
     """Return the partition of a method."""
+    if method == "rows":
+        part = equal_rows(A.shape[0], pes)
+        return Partition(part, "rows", "asked for", report(A, part, pes))
     blocks = contiguous(A, pes)
     if method == "contiguous":
         return Partition(blocks, "contiguous", "asked for", report(A, blocks, pes))
@@ -208,6 +211,12 @@ def _better(
 def contiguous(A: CsrMatrix, pes: int) -> Int32s:
     """Return blocks of consecutive rows: each cut is at the row boundary nearest to its ideal."""
     part: Int32s = load_core().contiguous_partition(A.indptr, pes)
+    return part
+
+
+def equal_rows(n: int, pes: int) -> Int32s:
+    """Return blocks of equal numbers of n consecutive rows, which may differ by one row."""
+    part: Int32s = load_core().contiguous_partition(np.zeros(n + 1, np.int64), pes)
     return part
 
 

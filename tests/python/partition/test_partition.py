@@ -58,7 +58,7 @@ def counted_by_hand(A: CsrMatrix, part: np.ndarray, pes: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("method", ["metis", "contiguous"])
+@pytest.mark.parametrize("method", ["metis", "contiguous", "rows"])
 @pytest.mark.parametrize("pes", [1, 2, 3, 8, 13])
 def test_every_row_has_exactly_one_pe(method: str, pes: int) -> None:
     A = random_pattern(300, 900, seed=pes)
@@ -113,6 +113,22 @@ def test_report_of_a_small_chain_is_as_on_paper() -> None:
     assert counts.neighbours == ((1,), (0, 2), (1,))
     assert counts.nnz == (8, 6, 2)
     assert counts.imbalance == pytest.approx(8 / (16 / 3))
+
+
+def test_equal_rows_show_the_imbalance_that_balanced_nonzeros_avoid() -> None:
+    A = random_pattern(300, 900, seed=5)  # low rows have more
+    rows, nonzeros = (partition(A, 4, method).report for method in ("rows", "contiguous"))
+    assert rows.rows == (75, 75, 75, 75)
+    first = int(np.diff(A.indptr)[:75].sum())
+    assert rows.imbalance == pytest.approx(first * 4 / A.nnz)
+    assert rows.imbalance > 1.3 > nonzeros.imbalance
+
+
+@pytest.mark.parametrize(("n", "pes"), [(10, 3), (3, 5), (1, 1)])
+def test_equal_rows_differ_by_one_at_most(n: int, pes: int) -> None:
+    counts = np.bincount(partition_module.equal_rows(n, pes), minlength=pes)
+    assert counts.sum() == n
+    assert np.ptp(counts) <= 1
 
 
 def test_metis_beats_contiguous_on_a_shuffled_grid() -> None:

@@ -49,7 +49,7 @@ def prepare(
 ) -> Iterator[Prepared]:
     """Make what `Problem` would make of each case for all numbers of PEs; tell of each at its end.
 
-    `method`: of the partitions, one of PARTITIONS. Systems that are there already are left alone.
+    `method`: of the partitions, as `partition` takes them. Systems that are there already stay.
     """
     cache.mkdir(parents=True, exist_ok=True)
     # Not forked: libraries of this process may have threads.

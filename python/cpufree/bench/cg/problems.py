@@ -38,7 +38,6 @@ SEED = 1  # of x*
 DTYPES = {"double": np.float64, "single": np.float32}
 # Beyond this many nonzeros a graph partition takes longer than the measurements.
 MOST_NNZ_OF_METIS = 150_000_000
-PARTITIONS = ("auto", "metis", "contiguous")
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Problem:
     """A case in one precision, in a folder of the cache: made where it is not there yet."""
 
     def __init__(self, case: Case, precision: str, cache: Path, method: str = "auto") -> None:
-        """Make or find the folder. `method`: of the partitions, one of PARTITIONS."""
+        """Make or find the folder. `method`: of the partitions, as `partition` takes them."""
         self.case, self.precision, self.method = case, precision, method
         self.new = False
         """Whether anything had to be made."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from cpufree.bench.contenders import nvshmem
 from cpufree.bench.contenders.extension import load_baselines
+from cpufree.bench.contenders.roles import SOLVERS, device_driven
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
 from cpufree.bench.core.machine import source_root
 from cpufree.bench.core.protocol import Contender
@@ -32,7 +33,7 @@ BASELINES = (
     "nvshmem_on_stream",
 )
 # Not host-driven: their loops run on the devices.
-DEVICE_DRIVEN = ("graph_while", "jax")
+DEVICE_DRIVEN = device_driven(SOLVERS)
 WORKER = ("{python}", "-m", "cpufree.bench.worker")
 # Of the extension for processes that mpirun starts; the worker gets its name.
 OF_MPI = ("nccl_mpi", "mpi")

@@ -18,7 +18,7 @@ Call: TypeAlias = Callable[[], "float | Mapping[str, Any] | None"]
 the wall time counts."""
 Axis: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 """Values, or values by the labels that name them. Of a sequence, others may be asked for."""
-UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1e-6, "iterations": 1.0}
+UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "MB": 1e-6, "iterations": 1.0, "×": 1.0, "mJ": 1e3}
 
 
 _OF_LINES = ("kind", "case", "contender", "round", "error")

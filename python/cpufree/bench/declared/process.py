@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from cpufree.bench.core.processes import kill_session
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
+
+BUILD_SECONDS = 180.0
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+"""Of programs; they go when this process ends."""
 
 
 class ProcessError(CpufreeError):
@@ -53,3 +60,16 @@ def ask(words: Sequence[str], timeout: float, **environment: str) -> dict[str, A
         raise ProcessError(f"{words[0]} has printed no result: {printed.strip()[-400:]}")
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
+
+
+@functools.cache
+def compiled(source: Path, architecture: str, more: tuple[str, ...] = ()) -> str:
+    """Compile a program of CUDA with nvcc, once in a run; return its path.
+
+    `more`: words that follow the source, such as libraries. Errors as of `run`.
+    """
+    _FOLDERS.append(tempfile.TemporaryDirectory())
+    program = Path(_FOLDERS[-1].name) / source.stem
+    words = ["nvcc", "-O3", "-std=c++20", f"-arch={architecture}", "-o", str(program), str(source)]
+    run([*words, *more], BUILD_SECONDS)
+    return str(program)

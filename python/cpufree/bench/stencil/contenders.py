@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from cpufree.bench.contenders import nvshmem
 from cpufree.bench.contenders.extension import load_baselines
+from cpufree.bench.contenders.roles import STENCILS, device_driven
 from cpufree.bench.core.entry import BASELINE, OURS, PEER, Entry, parse_peer
 from cpufree.bench.core.protocol import Contender
 from cpufree.bench.stencil.plan import METHOD
@@ -14,7 +15,7 @@ from cpufree.errors import InvalidInputError, UnsupportedError
 # What each needs is known to the extension that has them.
 BASELINES = ("copy", "overlap", "p2p", "nccl", "nccl_graph", "flags_graph", "nvshmem")
 # Not host-driven: the GPUs meet without the host.
-DEVICE_DRIVEN = ("flags_graph",)
+DEVICE_DRIVEN = device_driven(STENCILS)
 # What the extensions take, whatever is not between the harness and them alone.
 ENGINE_TUNING = (
     *("blocks", "halo_steps", "thickness", "halo", "check_every", "wait_limit"),

@@ -1,0 +1,175 @@
+// What a sum of one value over all PEs takes within a kernel by NVSHMEM, called by a thread, a warp
+// or a block, and NVSHMEM's barrier, beside packets. One process for each GPU;
+// bench/ablations/nvshmem_sums.py compiles it with NVSHMEM and runs it:
+//
+//   nvshmem_sums PE PES FILE WHAT ROUNDS REPEATS
+//
+// PE 0 writes NVSHMEM's identity into FILE, which others read. One line of JSON of each PE: median
+// and least seconds of one. Each sum is checked.
+#include <nvshmem.h>
+#include <nvshmemx.h>
+
+#include "words.cuh"
+
+#include "timing.cuh"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace ablations {
+
+enum class What { thread, warp, block, barrier, sync, packets };
+const char* const kNames[] = {"thread", "warp", "block", "barrier", "sync", "packets"};
+constexpr int kThreads = 512;
+
+struct Args {
+  What what;
+  int pe, pes, rounds;
+  Epoch before;       // of exchanges that other launches have made
+  double *from, *to;  // symmetric
+  Packet* slots;      // symmetric: 2 parities x PEs
+  int* wrong;
+};
+
+// As the flags of sums.cuh, for one block of each PE.
+__device__ void by_packets(const Args& a, Epoch epoch) {
+  Packet* const mine = a.slots + (epoch & 1U) * a.pes;
+  double value = 0;
+  if (static_cast<int>(lane()) < a.pes) {
+    auto* const there = static_cast<Packet*>(nvshmem_ptr(mine + a.pe, static_cast<int>(lane())));
+    put(there, *a.from, epoch);
+    const Patience patience;
+    Packet found = look(mine + lane());
+    for (; found.epoch < epoch; found = look(mine + lane())) patience.spend();
+    value = found.value;
+  }
+  if (lane() < 32) {
+    for (unsigned by = 16; by > 0; by /= 2) value += down(value, by);
+    if (lane() == 0) *a.to = value;
+  }
+}
+
+__device__ void once(const Args& a, Epoch epoch) {
+  switch (a.what) {
+    case What::thread:
+      if (lane() == 0) nvshmem_double_sum_reduce(NVSHMEM_TEAM_WORLD, a.to, a.from, 1);
+      break;
+    case What::warp:
+      if (lane() < 32) nvshmemx_double_sum_reduce_warp(NVSHMEM_TEAM_WORLD, a.to, a.from, 1);
+      break;
+    case What::block:
+      nvshmemx_double_sum_reduce_block(NVSHMEM_TEAM_WORLD, a.to, a.from, 1);
+      break;
+    case What::barrier:
+      if (lane() == 0) nvshmem_barrier_all();
+      break;
+    case What::sync:
+      if (lane() == 0) nvshmem_sync_all();
+      break;
+    case What::packets:
+      by_packets(a, epoch);
+      break;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, 1) sums_kernel(const __grid_constant__ Args a) {
+  const bool sums = a.what != What::barrier && a.what != What::sync;
+  for (int k = 0; k < a.rounds; ++k) {
+    if (lane() == 0) *a.from = a.pe + 1.0 + k;
+    sync_block();
+    once(a, a.before + static_cast<Epoch>(k) + 1);
+    sync_block();
+    const double expected = 0.5 * a.pes * (a.pes + 1) + static_cast<double>(a.pes) * k;
+    if (lane() == 0 && sums && get_value(a.to) != expected) *a.wrong += 1;
+    sync_block();
+  }
+}
+
+nvshmemx_uniqueid_t identity(int pe, const std::string& file) {
+  nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
+  if (pe == 0) {
+    if (nvshmemx_get_uniqueid(&id) != 0) std::exit(3);
+    std::FILE* const out = std::fopen((file + ".part").c_str(), "wb");
+    if (out == nullptr || std::fwrite(&id, sizeof id, 1, out) != 1) std::exit(3);
+    std::fclose(out);
+    if (std::rename((file + ".part").c_str(), file.c_str()) != 0) std::exit(3);
+    return id;
+  }
+  for (int look = 0; look < 3000; ++look) {
+    if (std::FILE* const in = std::fopen(file.c_str(), "rb")) {
+      const bool whole = std::fread(&id, sizeof id, 1, in) == 1;
+      std::fclose(in);
+      if (whole) return id;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::fprintf(stderr, "nvshmem_sums: PE 0 has not written %s within 30 s\n", file.c_str());
+  std::exit(3);
+}
+
+double seconds_of(Args& a, cudaEvent_t begin, cudaEvent_t end) {
+  void* given[] = {&a};
+  nvshmem_barrier_all();
+  EXPECT(cudaEventRecord(begin, nullptr));
+  if (nvshmemx_collective_launch(reinterpret_cast<const void*>(sums_kernel), dim3(1),
+                                 dim3(kThreads), given, 0, nullptr) != 0)
+    std::exit(3);
+  EXPECT(cudaEventRecord(end, nullptr));
+  EXPECT(cudaDeviceSynchronize());
+  a.before += static_cast<Epoch>(a.rounds);
+  float ms = 0;
+  EXPECT(cudaEventElapsedTime(&ms, begin, end));
+  return 1e-3 * ms;
+}
+
+}  // namespace ablations
+
+int main(int count, char** words) {
+  using namespace ablations;
+  if (count != 7) {
+    std::fprintf(stderr, "usage: nvshmem_sums PE PES FILE WHAT ROUNDS REPEATS\n");
+    return 2;
+  }
+  Args a = {};
+  a.pe = std::atoi(words[1]), a.pes = std::atoi(words[2]);
+  int what = -1;
+  for (int k = 0; k < 6; ++k)
+    if (words[4] == std::string(kNames[k])) what = k;
+  if (what < 0 || a.pes > 32) {
+    std::fprintf(stderr, "nvshmem_sums: '%s' on %d PEs is not known\n", words[4], a.pes);
+    return 2;
+  }
+  a.what = static_cast<What>(what);
+  EXPECT(cudaSetDevice(a.pe));
+  nvshmemx_uniqueid_t id = identity(a.pe, words[3]);
+  nvshmemx_init_attr_t how = NVSHMEMX_INIT_ATTR_INITIALIZER;
+  nvshmemx_set_attr_uniqueid_args(a.pe, a.pes, &id, &how);
+  if (nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &how) != 0) return 3;
+  a.from = static_cast<double*>(nvshmem_calloc(1, sizeof(double)));
+  a.to = static_cast<double*>(nvshmem_calloc(1, sizeof(double)));
+  a.slots = static_cast<Packet*>(nvshmem_calloc(2 * a.pes, sizeof(Packet)));
+  EXPECT(cudaMallocManaged(&a.wrong, sizeof(int)));
+  *a.wrong = 0;
+  cudaEvent_t begin, end;
+  EXPECT(cudaEventCreate(&begin));
+  EXPECT(cudaEventCreate(&end));
+  std::vector<double> times;
+  const int rounds = std::atoi(words[5]), repeats = std::atoi(words[6]);
+  for (int k = -2; k < repeats; ++k) {  // the first two load and warm up
+    a.rounds = rounds;
+    const double one = seconds_of(a, begin, end);
+    a.rounds = 2 * rounds;
+    const double two = seconds_of(a, begin, end);
+    if (k >= 0) times.push_back((two - one) / rounds);
+  }
+  if (*a.wrong != 0) {
+    std::fprintf(stderr, "nvshmem_sums: %d sums are wrong\n", *a.wrong);
+    return 4;
+  }
+  std::printf("{\"seconds\": %.9g, \"least\": %.9g}\n", median(times), quantile(times, 0));
+  std::fflush(stdout);
+  nvshmem_finalize();
+  return 0;
+}
