@@ -56,8 +56,8 @@ struct Ring {
   std::atomic<bool> stop{false};
 };
 
-// Runs a ring, with `disturb` called again and again meanwhile. It may take as long as it needs: only
-// one that no longer gets on is stopped.
+// Runs a ring, with `disturb` called again and again meanwhile. It may take as long as it needs:
+// only one that no longer gets on is stopped.
 void check_ring(int blocks, int threads, Load& load, const std::function<void(Workers&)>& disturb) {
   Ring ring(blocks);
   Workers workers(
