@@ -157,14 +157,14 @@ GPU_PYTHON ?= $(VENV)/bin/python
 gpu: $(VENV)/.dependencies
 	tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
 
-# The kernels that a wheel without nvcc comes with: python/cpufree/kernels, from where `make wheel`
-# and `python -m build` take them. Needs NVRTC, no GPU.
+# The kernels that an installation without nvcc comes with: python/cpufree/kernels, from where
+# `python -m build` takes them. Needs NVRTC, no GPU.
 kernels: $(VENV)/.dependencies
 	KERNELS=USUAL tools/build_gpu.sh $(GPU_PYTHON) $(JOBS)
 	$(GPU_PYTHON) tools/ship_kernels.py
 
-# A wheel for GPU users without nvcc: usual kernels come along, others are compiled when first used.
-wheel-gpu: kernels
+# Wheels for GPU users without nvcc: usual kernels come along, others are compiled when first used.
+wheel-gpu: $(VENV)/.dependencies
 	python -m tools.wheels.build --gpu $(WHEELS)
 
 bench-cpu: install

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Build the source distribution, look at what it holds, install it into a fresh environment, and
-# solve a system there, away from the source tree. Usage: tools/check_sdist.sh
+# Build the source distribution, look at what it holds, install it without a network into a fresh
+# environment that has what it requires, and solve a system there, away from the source tree.
+# Usage: tools/check_sdist.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
@@ -22,10 +23,14 @@ found=$(tar tzf "$sdist" | cut -d/ -f2 | sort -u | tr '\n' ' ' | sed 's/ $//')
 tar tzf "$sdist" | grep "/$stand_in$" >/dev/null || fail "it leaves out the kernels of python/cpufree/kernels"
 if tar tzf "$sdist" | grep -E '__pycache__|\.(so|o|pyc)$'; then fail "it holds what was built"; fi
 
-PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m venv "$work/venv" 2>/dev/null ||
-    "$python" -m virtualenv -q "$work/venv" || fail "no way to create a virtual environment"
-"$work/venv/bin/python" -m pip install -q --disable-pip-version-check "$sdist" ||
-    fail "pip could not install it"
+# What building and running need, as pyproject.toml lists it; the rest has no network. Where this system
+# lets nobody have a network of their own, addresses that no one answers stand in for none.
+PYTHON=$python tools/setup_env.sh "$work/venv" >"$work/environment.log" 2>&1 ||
+    { cat "$work/environment.log" >&2; fail "no environment with what it requires"; }
+offline=(env PIP_NO_INDEX=1 http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9)
+unshare -rn true 2>/dev/null && offline=(unshare -rn "${offline[@]}")
+PATH=$work/venv/bin:$PATH "${offline[@]}" "$work/venv/bin/python" -m pip install -q \
+    --disable-pip-version-check --no-build-isolation "$sdist" || fail "pip could not install it without a network"
 cd "$work"
 # The folder of this script's project must not be found by accident: nothing but the environment.
 env -u PYTHONPATH venv/bin/cpufree solve "gen:poisson2d?nx=60,ny=40" --rtol 1e-10 --pes 2 >solve.log ||

@@ -32,6 +32,8 @@ def main() -> int:
     parser.add_argument("--architectures", default=ARCHITECTURES, metavar="LIST")
     given = parser.parse_args()
     sys.path.insert(0, str(given.package))
+    # What `make install` has installed, this tree, would be found first.
+    sys.meta_path[:] = [one for one in sys.meta_path if "editable" not in type(one).__module__]
     from cpufree.extension import load_core, set_compiler
 
     core = load_core()

@@ -31,8 +31,9 @@ const char* name_in(const std::pair<const char*, E> (&table)[N], E wanted) {
 }
 
 inline void require_not_negative(double value, const char* name) {
-  require(std::isfinite(value) && value >= 0.0,
-          std::string(name) + " must be a finite number >= 0, not " + std::to_string(value));
+  if (!std::isfinite(value) || value < 0.0)
+    throw InvalidInput(std::string(name) + " must be a finite number >= 0, not " +
+                       std::to_string(value));
 }
 
 }  // namespace cpufree

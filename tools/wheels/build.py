@@ -8,7 +8,8 @@ compiler (apt-get install g++-aarch64-linux-gnu). By default all are made that t
 make, and the others are named with the reason; what is asked for and cannot be made is an error.
 auditwheel reads the versions of all symbols and names the oldest glibc that a wheel runs with.
 
---gpu: with the GPU engine, and with kernels of usual solves if `make kernels` has made them.
+--gpu: with the GPU engine, and with kernels of usual solves, which a wheel for this machine
+compiles first (NVRTC; no GPU is needed).
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def main() -> int:
     """Make them; return the exit status."""
     given = _arguments()
     source = unpacked(source_distribution())
+    if given.gpu:
+        source = with_kernels(source)
     out = ROOT / "dist/gpu" if given.gpu else ROOT / "dist"
     made, missing = [], []
     for architecture in given.architectures or ARCHITECTURES:
@@ -181,6 +184,23 @@ def raw_wheel(target: Target, source: Path) -> Path:
         env | foreign,
     )
     return next(raw.glob("*.whl"))
+
+
+def with_kernels(source: Path) -> Path:
+    """Compile the kernels that wheels for GPUs come with; return the sources that have them."""
+    own = f"3.{min(sys.version_info[1], _number(STABLE))}"
+    package = WORK / "kernels"
+    shutil.rmtree(package, ignore_errors=True)
+    try:
+        wheel = raw_wheel(Target(own, os.uname().machine, gpu=True), source)
+    except CannotMakeError as error:
+        raise SystemExit(f"wheels: error: nothing to compile kernels with: {error}") from error
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(package)
+    print("wheels: compiling kernels for GPUs", flush=True)
+    command = [sys.executable, ROOT / "tools/ship_kernels.py", "--package", package]
+    _run(command, "the kernels", WORK / "kernels.log")
+    return unpacked(source_distribution())
 
 
 def cuda_runtime(architecture: str) -> Path:

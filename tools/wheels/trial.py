@@ -1,6 +1,7 @@
 """What a wheel is tried with: run by each interpreter in a clean environment, with no part of ours.
 
-Prints one line of JSON: seconds of import and first solve, levels of the CPU's kernels, bits.
+Prints one line of JSON: seconds of import and first solve, levels of the CPU's kernels, bits, and
+what a wheel with the GPU engine says of GPUs.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import importlib.util
 import json
 import sys
 import time
+from pathlib import Path
 
 begin = time.perf_counter()
 import cpufree  # noqa: E402 - what is timed
@@ -53,6 +55,15 @@ notices = ("LICENSE", "THIRD_PARTY_NOTICES.md", "cpufree/CITATION.cff")
 missing = [name for name in notices if not any(file.endswith(name) for file in files)]
 assert not missing, f"the wheel leaves out {missing}"
 core = load_core()
+kernels = len(list(Path(core.__file__).parent.glob("kernels/*.kernel")))
+gpus = f"{kernels} GPU kernels" if core.cuda_built() else ""
+if gpus:
+    assert kernels, "the wheel leaves out the kernels for GPUs"
+    try:
+        with cpufree.Solver(shuffled, pes=1, engine="cuda_p2p") as on_gpu:
+            assert on_gpu.solve(shuffled @ wanted, rtol=1e-10).converged
+    except cpufree.UnsupportedError as error:
+        gpus += f" ({error})"
 said = {
     "python": "{}.{}".format(*sys.version_info[:2]),
     "version": cpufree.__version__,
@@ -63,6 +74,6 @@ said = {
     "levels": core.cpu_levels(),
     "bits": bits.hexdigest(),
     "metis": metis,
-    "gpu": core.cuda_built(),
+    "gpus": gpus,
 }
 print(json.dumps(said))

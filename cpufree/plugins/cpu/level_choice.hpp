@@ -2,6 +2,7 @@
 // is asked for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -21,14 +22,16 @@ inline constexpr std::array<const char*, 2> kCpuLevels = {"neon", "sve"};
 inline constexpr std::array<const char*, 2> kCpuLevels = {"x86-64-v2", "x86-64-v3"};
 #endif
 
-// The number of the level to use, of which the processor can run the first `runnable`. `asked`: its
-// name, or "" or "auto" for the best. Throws InvalidInput where there is no such level, Unsupported
+// The number of the level to use, of which the processor can run the first `runnable`, and of which
+// the first `gainful` are each better than the one before. `asked`: its name, or "" or "auto" for
+// the best. Throws InvalidInput where there is no such level, Unsupported
 // where the processor cannot run it.
-inline std::size_t choose_cpu_level(const std::string& asked, std::size_t runnable) {
+inline std::size_t choose_cpu_level(const std::string& asked, std::size_t runnable,
+                                    std::size_t gainful = kCpuLevels.size()) {
   if (runnable == 0)
     throw Unsupported(std::string("cpufree needs a processor of level ") + kCpuLevels[0] +
                       " (SSE 4.2)");
-  if (asked.empty() || asked == "auto") return runnable - 1;
+  if (asked.empty() || asked == "auto") return std::min(runnable, gainful) - 1;
   std::string names = "auto";
   for (std::size_t k = 0; k < kCpuLevels.size(); ++k) {
     names += std::string(", ") + kCpuLevels[k];

@@ -1,6 +1,7 @@
 // Chooses and loads the version of the CPU engine's kernels that suits the processor at hand.
 #ifdef __aarch64__
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #endif
 
 #include <array>
@@ -43,7 +44,16 @@ bool has_second() {
 
 std::size_t runnable() { return has_first() ? (has_second() ? 2 : 1) : 0; }
 
-std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable()); }
+// SVE gains nothing where its vectors are no longer than NEON's (docs/platforms.md).
+std::size_t gainful() {
+#ifdef __aarch64__
+  const int length = prctl(PR_SVE_GET_VL);  // -1: no SVE
+  if (length >= 0 && (length & PR_SVE_VL_LEN_MASK) <= 16) return 1;
+#endif
+  return kCpuLevels.size();
+}
+
+std::size_t chosen() { return choose_cpu_level(cpu_level_asked_for(), runnable(), gainful()); }
 
 const CpuKernels* load(const std::string& version) {
   const std::string path =

@@ -119,35 +119,50 @@ void check(const FactorSpec& factors) {
               std::to_string(factors.level));
 }
 
+namespace {
+// In each solve: no text is made in vain.
+template <class F>
+void require_text(bool holds, F&& text) {
+  if (!holds) throw InvalidInput(text());
+}
+}  // namespace
+
 void check(const SolveSpec& spec) {
   require_not_negative(spec.rtol, "rtol");
   require_not_negative(spec.atol, "atol");
   check(spec.limits());
-  require(spec.maxiter >= 0,
-          "maxiter must not be negative, but is " + std::to_string(spec.maxiter));
-  require(spec.replace_every >= 0, "replace_every must not be negative (0: never)");
-  require(
-      spec.chebyshev_degree >= 1 && spec.chebyshev_degree <= 64,
-      "chebyshev_degree must lie between 1 and 64, not " + std::to_string(spec.chebyshev_degree));
-  require(spec.preconditioner != Preconditioner::amg || spec.method == Method::cg,
-          std::string("the preconditioner amg is for the method cg, not ") +
-              method_name(spec.method) +
-              ": the recurrences of the others carry M r along, and lose it to the rounding errors "
-              "of a cycle in single precision");
+  require_text(spec.maxiter >= 0, [&] {
+    return "maxiter must not be negative, but is " + std::to_string(spec.maxiter);
+  });
+  require_text(spec.replace_every >= 0,
+               [] { return "replace_every must not be negative (0: never)"; });
+  require_text(spec.chebyshev_degree >= 1 && spec.chebyshev_degree <= 64, [&] {
+    return "chebyshev_degree must lie between 1 and 64, not " +
+           std::to_string(spec.chebyshev_degree);
+  });
+  require_text(spec.preconditioner != Preconditioner::amg || spec.method == Method::cg, [&] {
+    return std::string("the preconditioner amg is for the method cg, not ") +
+           method_name(spec.method) +
+           ": the recurrences of the others carry M r along, and lose it to the rounding errors "
+           "of a cycle in single precision";
+  });
   const Preconditioner pc = spec.preconditioner;
   const bool plain = pc == Preconditioner::none || pc == Preconditioner::jacobi;
-  require(plain || spec.method != Method::bicgstab,
-          std::string("the preconditioner ") + preconditioner_name(pc) +
-              " is for symmetric matrices, and the method bicgstab for others: it takes jacobi or "
-              "none");
-  require(plain || pc == Preconditioner::fsai || spec.method != Method::minres,
-          std::string("the preconditioner ") + preconditioner_name(pc) +
-              " need not be positive definite where A is not, as the method minres wants it: it "
-              "takes jacobi, fsai or none");
+  require_text(plain || spec.method != Method::bicgstab, [&] {
+    return std::string("the preconditioner ") + preconditioner_name(pc) +
+           " is for symmetric matrices, and the method bicgstab for others: it takes jacobi or "
+           "none";
+  });
+  require_text(plain || pc == Preconditioner::fsai || spec.method != Method::minres, [&] {
+    return std::string("the preconditioner ") + preconditioner_name(pc) +
+           " need not be positive definite where A is not, as the method minres wants it: it "
+           "takes jacobi, fsai or none";
+  });
   check(spec.trace);
-  require(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0),
-          std::string("the study ") + study_name(spec.study) +
-              " has no residual that could end it: give maxiter, and rtol and atol 0");
+  require_text(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0), [&] {
+    return std::string("the study ") + study_name(spec.study) +
+           " has no residual that could end it: give maxiter, and rtol and atol 0";
+  });
 }
 
 }  // namespace cpufree

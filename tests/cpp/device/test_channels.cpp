@@ -22,11 +22,7 @@ using ThreadPort = cpu_threads::Port;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kEpochs = 300;
-#else
-constexpr int kEpochs = 3000;
-#endif
+constexpr int kEpochs = harness::shorter(3'000, 300);
 
 // All blocks of all PEs next to one another in a ring of PEs: each PE awaits all blocks of both
 // neighbours.

@@ -30,6 +30,12 @@ TEST(best_level_is_taken_unless_another_is_asked_for) {
   }
 }
 
+TEST(level_that_gains_nothing_is_taken_where_it_is_asked_for) {
+  CHECK(choose_cpu_level("", 2, 1) == 0);
+  CHECK(choose_cpu_level("auto", 1, 2) == 0);
+  CHECK(choose_cpu_level(kHigh, 2, 1) == 1);
+}
+
 TEST(level_that_the_processor_lacks_is_refused) {
   CHECK(choose_cpu_level(kHigh, 2) == 1);
   CHECK(refusal<Unsupported>(kHigh, 1) ==

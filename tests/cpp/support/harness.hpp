@@ -22,8 +22,8 @@ inline bool thorough = false;
 inline int schedules(int few, int all) { return thorough ? all : few; }
 inline int schedules(int all) { return schedules((all + 3) / 4, all); }
 // ThreadSanitizer looks at orders, not at lengths: what repeats them may be shorter there, by much
-// more than it is slower.
-#if defined(__SANITIZE_THREAD__)
+// more than it is slower. So may it be under an emulator of another processor.
+#if defined(__SANITIZE_THREAD__) || defined(CPUFREE_EMULATED)
 inline constexpr int shorter(int, int sanitized) { return sanitized; }
 #else
 inline constexpr int shorter(int all, int) { return all; }

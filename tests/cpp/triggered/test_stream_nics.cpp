@@ -15,11 +15,7 @@ using trigger_scripts::rules::TriggerScript;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kLess = 10;
-#else
-constexpr int kLess = 1;
-#endif
+constexpr int kLess = harness::shorter(1, 10);
 
 // Lets the stand-in's streams go on, as a GPU does by itself.
 class Pump {

@@ -9,11 +9,7 @@ using namespace nics_rig;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int kLess = 10;
-#else
-constexpr int kLess = 1;
-#endif
+constexpr int kLess = harness::shorter(1, 10);
 
 std::unique_ptr<Nics> make(const NicsConfig& config) {
   return std::make_unique<nics::ThreadNics>(config);
