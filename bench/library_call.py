@@ -1,9 +1,9 @@
 """What a call of libcpufree takes beyond its kernel, against Python's `Solver.solve`.
 
 The matrix is that of a time step of diffusion on a grid, set up once; each call is a whole
-solve, with the same options, so that their bits are the same, which is checked. As in a time loop, a
-solver is called several times in a row; seconds are those of a call on average, less those from the
-launch of the kernel to its end, which are in the column "kernel".
+solve, with the same options, so that their bits are the same, which is checked. As in a time loop,
+a solver is called several times in a row; seconds are those of a call on average, less those from
+the launch of the kernel to its end, which are in the column "kernel".
 libcpufree is called through ctypes, which adds a microsecond or two;
 `cmake --build build/python --target cpufree_solver` builds it.
 """

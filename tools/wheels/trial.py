@@ -55,7 +55,7 @@ notices = ("LICENSE", "THIRD_PARTY_NOTICES.md", "cpufree/CITATION.cff")
 missing = [name for name in notices if not any(file.endswith(name) for file in files)]
 assert not missing, f"the wheel leaves out {missing}"
 core = load_core()
-kernels = len(list(Path(core.__file__).parent.glob("kernels/*.kernel")))
+kernels = len(list(Path(str(core.__file__)).parent.glob("kernels/*.kernel")))
 gpus = f"{kernels} GPU kernels" if core.cuda_built() else ""
 if gpus:
     assert kernels, "the wheel leaves out the kernels for GPUs"

@@ -30,7 +30,7 @@ def crossing(sizes: Sequence[int], exposed: Sequence[float]) -> float | None:
         low, high = exposed[k - 1], exposed[k]
         if low >= 1.0 > high:
             share = 1.0 if high <= 0 else math.log(low) / math.log(low / high)
-            return sizes[k - 1] * (sizes[k] / sizes[k - 1]) ** share
+            return float(sizes[k - 1] * (sizes[k] / sizes[k - 1]) ** share)
     return None
 
 
