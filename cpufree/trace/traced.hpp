@@ -315,7 +315,7 @@ class Traced : public P {
 template <class P, class F>
 CPUFREE_KERNEL_FN void run_traced(P& port, const TraceRing* rings, F&& kernel) {
   using Pens = typename Traced<P>::Pens;
-  typename P::template Held<Pens> pens = port.hold(Pens{rings[port.block()], {}});
+  typename P::template Held<Pens> pens = port.hold(Pens{rings[port.block()], {}, {}, {}});
   Traced<P> traced(port, pens);
   kernel(traced);
   traced.store_counts();

@@ -13,7 +13,7 @@ from programs.faulty_on_gpu import Fault
 import cpufree
 from cpufree.compiler.emit.grid import GridText
 from cpufree.errors import WaitTimeoutError
-from cpufree.trace.hang import diagnose_error
+from cpufree.trace.hang import HangReport, diagnose_error
 from cpufree.trace.waits import Cause
 
 pytestmark = needs_gpu
@@ -49,13 +49,21 @@ def test_a_fault_of_a_block_is_named(
     monkeypatch.setattr(GridText, "on_gpu", on_gpu)
     program: Any = cpufree.program(relax)
     u = np.random.default_rng(0).standard_normal((3000, 3000))  # in memory: packets are sums
+    live: list[HangReport] = []
+    recording = cpufree.trace.Recording(on_wait=live.append, after=0.06)
     begin = time.monotonic()
     with pytest.raises(WaitTimeoutError) as caught:
         program.run(
-            (u, u.copy(), 20), engine="cuda_p2p", gpus=NUMBERS[:1], trace=True, wait_limit=LIMIT
+            (u, u.copy(), 20),
+            engine="cuda_p2p",
+            gpus=NUMBERS[:1],
+            trace=recording,
+            wait_limit=LIMIT,
         )
     found = diagnose_error(caught.value)
     assert time.monotonic() - begin < DEADLINE
     assert found.verdicts, found.text
     first = found.verdicts[0]
     assert (first.cause, first.culprit) == (CAUSES[kind], (0, block)), found.text
+    assert live and live[-1].live  # told by the running kernel
+    assert (0, block) in {wait.target for wait in live[-1].waits if wait.waits}, live[-1].text

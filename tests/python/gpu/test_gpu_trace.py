@@ -48,6 +48,18 @@ def test_payload_is_that_of_the_halo_plan(pes: int) -> None:
 
 
 @on_all_counts
+def test_one_iteration_in_several_is_recorded(pes: int) -> None:
+    whole = traced(pes)
+    how = {"gpus": NUMBERS[:pes], "method": "prcg", "pc": "jacobi", "rtol": 1e-6}
+    found = solve(A, rhs(A), trace=cpufree.trace.Recording(every=10), **how)
+    assert np.array_equal(found.x, whole.x)
+    assert np.array_equal(found.trace.bytes, whole.trace.bytes)
+    assert 0.85 * whole.iterations < found.trace.left_out <= whole.iterations
+    assert len(found.trace.kind) < 0.3 * len(whole.trace.kind)
+    assert found.trace.facts["early"] == 0
+
+
+@on_all_counts
 def test_every_block_tells_what_it_did(pes: int) -> None:
     trace = traced(pes).trace
     leaders = trace.tracks[trace.tracks[:, 2] == 0]

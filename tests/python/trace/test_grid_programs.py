@@ -24,7 +24,8 @@ from cpufree.compiler.grid import (
 )
 from cpufree.errors import WaitTimeoutError
 from cpufree.trace import clocks
-from cpufree.trace.hang import diagnose_error
+from cpufree.trace.asked import Recording
+from cpufree.trace.hang import HangReport, diagnose_error
 from cpufree.trace.messages import Messages
 from cpufree.trace.records import Kind
 from cpufree.trace.timeline import Timeline
@@ -98,7 +99,11 @@ def test_a_fault_of_a_block_is_named(
     ports = Fault(kind, 0, block, epoch).ports
     text = replace(kernel.text, text=f"{kernel.text.text}\n#define __device__\n{ports}")
     monkeypatch.setattr(build, "_TRACED", ON_THREADS)
+    live: list[HangReport] = []
+    given = replace(kernel, text=text), arguments, lowered, BLOCKS, 1 << 10, 0.25
     with pytest.raises(WaitTimeoutError) as caught:
-        traced_kernel(replace(kernel, text=text), arguments, lowered, BLOCKS, 1 << 10, 0.25)
+        traced_kernel(*given, Recording(on_wait=live.append, after=0.06))
     first = diagnose_error(caught.value).verdicts[0]
     assert (first.cause.value, first.culprit) == (cause, (0, block))
+    waits = {(wait.block, wait.target) for wait in live[-1].waits if wait.waits}
+    assert (first.waiter, first.culprit) in waits, live[-1].text

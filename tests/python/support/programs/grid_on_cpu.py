@@ -147,6 +147,9 @@ def run_kernel(
     )
 
 
+EVERYTHING = Recording()
+
+
 def traced_kernel(
     kernel: GridKernel,
     arguments: Any,
@@ -154,16 +157,17 @@ def traced_kernel(
     blocks: int,
     events: int,
     wait_limit: float = 60.0,
+    recording: Recording = EVERYTHING,
 ) -> tuple[Any, Trace]:
     """Load, run and store; return arrays, and the trace of the run."""
     kept: list[Trace] = []
 
     def runner(text: str, heaps: list[Any], tables: list[int], blocks: int) -> None:
         kernel_at, addresses = build(text, traced=True).address, [h.ctypes.data for h in heaps]
-        more: Any = {"blocks": blocks, "trace": {"events": events}}
+        more: Any = {"blocks": blocks, "trace": {**recording.core(), "events": events}}
         *_, raw = load_core().run_program(kernel_at, addresses, tables, wait_limit, None, **more)
         facts = {"engine": "cpu_threads", "pes": len(heaps), "blocks": blocks}
-        kept.append(finished(raw, facts, Recording(), speaks=False))
+        kept.append(finished(raw, facts, recording, speaks=False))
 
     arrays, _ = run_kernel(kernel, arguments, lowered, blocks, runner)
     return arrays, kept[0]
