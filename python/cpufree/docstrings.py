@@ -99,7 +99,7 @@ KINDS = {
     "precision": '"mixed", optional',
     "progress": "bool or callable, optional",
     "gather": "bool, default True",
-    "trace": "bool, str or path, optional",
+    "trace": "bool, str, path or cpufree.trace.Recording, optional",
     "columns": '{"auto", "together", "block", "one by one"}, default "auto"',
 }
 
@@ -155,8 +155,8 @@ MEANINGS = {
         all columns: fewer iterations, each of which costs more; or one by one, each with a
         time_limit of its own. Auto is together where that pays; `Result.why` tells.""",
     "trace": """True, or the name of a file (.pftrace, .json, .csv) that is written: what each block
-        sends, computes and waits for is recorded (`Result.trace`). Results have the same bits; of
-        one right-hand side.""",
+        sends, computes and waits for is recorded (`Result.trace`); a Recording has more choices.
+        Results have the same bits; of one right-hand side.""",
     "partition_cache": """Folder in which partitions that METIS finds are kept and looked for, by
         the pattern of A; several processes may share it. A damaged file is replaced and reported.
         Default: none are kept.""",

@@ -136,6 +136,33 @@ def test_a_fault_of_a_solver_is_named(faulty: Any, method: str, kind: str, epoch
     check(hang(3, 1, method), kind, (1, 0), (2, 0))
 
 
+def test_what_on_wait_raises_ends_the_solve(faulty: Any) -> None:
+    faulty("ring", case("dropped", "flag", 0, 0, 1, 3))
+
+    def ends(found: HangReport) -> None:
+        raise LookupError(found.text)
+
+    with (
+        cpufree.Solver(A, engine="cpu_threads", pes=3, blocks=1) as solver,
+        pytest.raises(LookupError, match="of PE 1 waits for PE 0"),
+    ):
+        recording = Recording(on_wait=ends, after=0.06)
+        solver.solve(np.ones(A.shape[0]), trace=recording, wait_limit=60.0)
+
+
+def test_long_waits_are_said_where_nobody_asks(
+    faulty: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    faulty("ring", case("dropped", "flag", 0, 0, 1, 3))
+    with (
+        caplog.at_level("INFO", "cpufree"),
+        cpufree.Solver(A, engine="cpu_threads", pes=3, blocks=1) as solver,
+        pytest.raises(WaitTimeoutError),
+    ):
+        solver.solve(np.ones(A.shape[0]), trace=Recording(after=0.06), wait_limit=LIMIT)
+    assert "kernels wait:" in caplog.text and "for PE 0: halo arrival" in caplog.text
+
+
 def test_of_one_iteration_in_several_messages_are_not_judged(faulty: Any) -> None:
     faulty("solver", case("dropped", "flag", 1, 0, 2, 9))
     found, live = hang(3, 1, every=4)
