@@ -21,6 +21,7 @@ PLACES: dict[str, Callable[[], str]] = {
     "distances": messages.distances,
     "synchronization": messages.synchronization,
     "fences": messages.fences,
+    "identified": messages.identified,
     "overheads": messages.overheads,
     "granularity": messages.granularity,
     "varying": messages.varying,
