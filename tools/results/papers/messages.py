@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -149,3 +150,20 @@ def _terms(found: Variability) -> Iterable[str]:
         *(str(found.sizes), _micro(found.fixed), f"{found.share:.1%}"),
         f"{found.inside:.0%} of {found.held_out}",
     )
+
+
+def identified() -> str:
+    """Return of how many ways each parameter is known, and why not of others, on both machines."""
+    rows = []
+    for _, name, file in MACHINES:
+        ways = load_ways(file).ways.values()
+        for parameter in ("L", "o_send", "o_recv", "g", "G", "O", "S"):
+            known = sum(parameter in way.parameters for way in ways)
+            why = Counter(
+                "only its sum with the overheads" if parameter == "L" else way.unknown[parameter]
+                for way in ways
+                if parameter in way.unknown
+            )
+            said = "; ".join(f"{count}: {reason}" for reason, count in why.most_common())
+            rows.append([name, f"`{parameter}`", f"{known} of {len(ways)}", said or "–"])
+    return markdown(["GPU", "parameter", "known of ways", "why not of others"], rows)
