@@ -17,7 +17,7 @@ from pathlib import Path
 import nanobind
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-# Headers that need the headers of CUDA, HIP, MPI or libfabric. Others that are for GPUs are compiled for
+# Headers that need those of CUDA, HIP, MPI or libfabric. Others that are for GPUs are compiled for
 # the stand-in of the tests.
 NOT_ALONE = (
     "cpufree/gpu/cuda",
