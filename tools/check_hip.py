@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([str(build / "tests/cpp/kernel_texts"), str(folder)], check=True)
     from tools.hip.programs import program_texts
 
