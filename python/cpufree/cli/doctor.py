@@ -156,7 +156,7 @@ def listed_by_driver() -> list[Finding]:
 
 def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Finding]:
     """Report AMD's GPUs, by the driver's folder of devices: there is no engine for them."""
-    findings = []
+    findings: list[Finding] = []
     for file in sorted(Path(nodes).glob("*/properties")):
         words = dict(line.split()[:2] for line in read_text(str(file)).splitlines() if line.strip())
         version = int(words.get("gfx_target_version", "0"))
