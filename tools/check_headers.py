@@ -17,10 +17,12 @@ from pathlib import Path
 import nanobind
 
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c++"]
-# Headers that need the headers of CUDA, HIP, MPI or libfabric. Others that are for GPUs are
-# compiled for the stand-in of the tests.
+# Headers that need those of CUDA, HIP, MPI or libfabric. Others that are for GPUs are compiled for
+# the stand-in of the tests.
 NOT_ALONE = (
     "cpufree/gpu/cuda",
+    "cpufree/gpu/compiler.hpp",
+    "cpufree/gpu/device_std.hpp",
     "cpufree/gpu/hip",
     "cpufree/baselines/cuda",
     "cpufree/baselines/comm/mpi.hpp",

@@ -3,7 +3,7 @@
 
     python tools/check_hip.py [--quick] [--only REGEX] [--jobs N] [--skip]
 
-Debian's packages of clang 19 and ROCm's device libraries are unpacked into build/hip (57 MB,
+Debian's packages of clang 19 and ROCm's device libraries are unpacked into build/hip (58 MB,
 seconds). For gfx90a (MI200) and gfx942 (MI300) each kernel is compiled, its registers, spills and
 memory are bounded by the notes of its code, and its instructions are checked: what goes to other
 GPUs passes caches, and nothing writes a whole cache back for them. --quick: the verbs by which GPUs
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 from tools.hip.code import instructions_of, kernels_of  # noqa: E402
 from tools.hip.compiler import FOLDER, Compiler, NotThereError  # noqa: E402
+from tools.hip.host import compile_host, files  # noqa: E402
 from tools.hip.verbs import VERBS, Verb  # noqa: E402
 
 ARCHITECTURES = ("gfx90a", "gfx942")
@@ -44,6 +46,7 @@ def texts_of(folder: Path) -> dict[str, str]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([str(build / "tests/cpp/kernel_texts"), str(folder)], check=True)
     from tools.hip.programs import program_texts
 
@@ -122,10 +125,14 @@ def main() -> int:
         for line, wrong in pool.map(lambda one: check(compiler, *one), jobs):
             print(line, flush=True)
             faults += wrong
+        hosts = files(given.quick) if not given.only or "host" in given.only else []
+        for wrong in pool.map(lambda file: compile_host(compiler, file), hosts):
+            faults += wrong
     for fault in faults:
         print(f"hip: error: {fault}", file=sys.stderr)
     print(
-        f"hip: {len(jobs)} kernels of {', '.join(ARCHITECTURES)} compiled and checked, "
+        f"hip: {len(jobs)} kernels for {' and '.join(ARCHITECTURES)} compiled and checked, "
+        f"{len(hosts)} files of host code compiled, "
         f"{len(faults)} faults; packages {fetched:.0f} s, all {time.perf_counter() - begin:.0f} s"
     )
     return 1 if faults else 0

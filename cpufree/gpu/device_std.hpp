@@ -206,6 +206,27 @@ using ::tanh;
 using ::trunc;
 
 #if defined(__HIP__)
+// NVRTC has these by itself.
+template <class T>
+struct make_unsigned;
+template <>
+struct make_unsigned<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct make_unsigned<int64_t> {
+  using type = uint64_t;
+};
+template <class T>
+using make_unsigned_t = typename make_unsigned<T>::type;
+template <>
+struct numeric_limits<uint32_t> {
+  static constexpr int digits = 32;
+};
+template <>
+struct numeric_limits<uint64_t> {
+  static constexpr int digits = 64;
+};
 inline void* memcpy(void* to, const void* from, size_t bytes) {
   return __builtin_memcpy(to, from, bytes);
 }

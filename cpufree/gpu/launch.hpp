@@ -79,7 +79,7 @@ inline gpuLibrary_t load_library(const std::string& file) {
 // The same for machine code in memory, which is copied.
 inline gpuLibrary_t load_code(const std::string& code) {
   gpuLibrary_t loaded = nullptr;
-  check(gpuLibraryLoadData(&loaded, code.data()), "loading a compiled kernel");
+  check(gpuLibraryLoadData(&loaded, code.data(), code.size()), "loading a compiled kernel");
   return loaded;
 }
 inline const void* find_kernel(gpuLibrary_t library, const std::string& file,

@@ -15,6 +15,7 @@ SIMDS, REGISTERS, WAVE = 4, 512, 64  # of a compute unit; of a lane of one; thre
 LDS = 65536  # bytes of shared memory of a block
 # Bytes of memory that a thread may have of its own: what indexes by a number that is not known.
 PRIVATE = 1024
+SPILLS = 48  # registers of a thread that a kernel may keep in memory, of some 250
 _NUMBERS = (
     *("vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count"),
     *("group_segment_fixed_size", "private_segment_fixed_size", "max_flat_workgroup_size"),
@@ -41,7 +42,7 @@ class Kernel:
         registers = -(-n["vgpr_count"] // 8) * 8
         if registers * waves > REGISTERS:
             found.append(f"{registers} registers: a block of {waves} waves a SIMD finds no room")
-        if n["vgpr_spill_count"] > 0:
+        if n["vgpr_spill_count"] > SPILLS:
             found.append(f"{n['vgpr_spill_count']} registers spilled")
         if n["private_segment_fixed_size"] > PRIVATE:
             found.append(f"{n['private_segment_fixed_size']} bytes of memory for each thread")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/hip"
-# 57 MB; rocm-device-libs has the functions of mathematics.
+# 58 MB; rocm-device-libs has the functions of mathematics.
 PACKAGES = (
     *("clang-19", "libclang-cpp19", "libclang-common-19-dev", "libllvm19", "llvm-19", "lld-19"),
     "rocm-device-libs",
+    "libamdhip64-dev",  # headers
 )
 LLVM = "usr/lib/llvm-19"
 BITCODE = "usr/lib/x86_64-linux-gnu/amdgcn/bitcode"

@@ -276,7 +276,7 @@ inline gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file) {
   return cudaLibraryLoadFromFile(library, file, nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 // Of machine code in memory, which is copied.
-inline gpuError_t gpuLibraryLoadData(gpuLibrary_t* library, const void* code) {
+inline gpuError_t gpuLibraryLoadData(gpuLibrary_t* library, const void* code, std::size_t) {
   return cudaLibraryLoadData(library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 inline gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name) {

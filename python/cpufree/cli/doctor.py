@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,10 @@ from cpufree.host import memory_limits, processor_name, read_text, run_tool, usa
 
 if TYPE_CHECKING:
     from cpufree.engines.gpus import Gpu
+
+
+COMPILED_FOR_AMD = ("gfx90a", "gfx942")
+"""GPUs of AMD that `make hip` compiles kernels for."""
 
 
 class Status(str, Enum):
@@ -88,7 +93,7 @@ def inspect_machine() -> Section:
 
 def inspect_gpus() -> Section:
     """Report GPUs, whether they can be used together, driver and compiler. None is needed."""
-    findings = extension_findings()
+    findings = [*extension_findings(), *amd_findings()]
     driver = ctypes.util.find_library("cuda")
     findings.append(
         Finding("driver library", Status.OK, driver)
@@ -147,6 +152,21 @@ def listed_by_driver() -> list[Finding]:
     listed = (run_tool(["nvidia-smi", query, "--format=csv,noheader"]) or "").splitlines()
     findings = [Finding(f"GPU {k}", Status.OK, line.strip()) for k, line in enumerate(listed)]
     return findings or [Finding("GPUs", Status.NOTE, "none found (nvidia-smi lists none)")]
+
+
+def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Finding]:
+    """Report AMD's GPUs, by the driver's folder of devices: there is no engine for them."""
+    findings: list[Finding] = []
+    for file in sorted(Path(nodes).glob("*/properties")):
+        words = dict(line.split()[:2] for line in read_text(str(file)).splitlines() if line.strip())
+        version = int(words.get("gfx_target_version", "0"))
+        if version == 0:  # a processor
+            continue
+        name = f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
+        state = "kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
+        detail = f"AMD {name}: there is no engine for it{'; ' + state if state else ''}"
+        findings.append(Finding(f"AMD GPU {len(findings)}", Status.NOTE, detail))
+    return findings
 
 
 def gpu_finding(gpu: Gpu) -> Finding:

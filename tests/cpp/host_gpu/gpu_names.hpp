@@ -192,6 +192,8 @@ gpuError_t gpuLaunchGrid(const void* kernel, int blocks, int threads, void** arg
                          std::size_t shared_bytes, gpuStream_t stream);
 gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file);
 // Nothing is compiled for the host.
-inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*) { return gpuErrorNoDevice; }
+inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*, std::size_t) {
+  return gpuErrorNoDevice;
+}
 gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name);
 void gpuRelax();

@@ -356,3 +356,16 @@ def test_compiler_of_kernels_that_is_missing_is_told_with_what_to_do(
     assert shown.status is Status.MISSING
     assert "NVRTC was not found" in shown.detail
     assert "pip install 'nvidia-cuda-nvrtc" in shown.hint
+
+
+def test_gpus_of_amd_are_listed_with_what_serves_them(tmp_path: Path) -> None:
+    for node, version in enumerate((0, 90402, 110000)):
+        (tmp_path / str(node)).mkdir()
+        (tmp_path / str(node) / "properties").write_text(
+            f"cpu_cores_count 16\ngfx_target_version {version}\n"
+        )
+    mi300, radeon = doctor.amd_findings(str(tmp_path))
+    assert "gfx942" in mi300.detail and "never run" in mi300.detail
+    assert "gfx1100" in radeon.detail and "no engine" in radeon.detail
+    assert "never run" not in radeon.detail
+    assert doctor.amd_findings(str(tmp_path / "nowhere")) == []

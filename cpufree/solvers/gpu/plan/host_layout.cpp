@@ -10,6 +10,7 @@
 #include "cpufree/problem/partition/partition.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/host/gather.hpp"
+#include "cpufree/solvers/host/scaling.hpp"
 
 namespace cpufree {
 
