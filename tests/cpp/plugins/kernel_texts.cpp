@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "cpufree/formats/slice_codes.hpp"
+#include "cpufree/formats/slices/slice_codes.hpp"
 #include "cpufree/probes/gpu/compiled/probe_source.hpp"
 #include "cpufree/solvers/gpu/compiled/kernel_source.hpp"
 #include "cpufree/solvers/gpu/kernels/many_kernel.hpp"
