@@ -25,14 +25,16 @@ CPUFREE_KERNEL_FN void file_wait(P& port, typename P::Wait& wait, const WaitSite
 }
 
 // Ports that write down what a kernel waits for (trace/traced.hpp). Before and after a wait for
-// what has not come yet: `at` is what came last, a flag or packet in memory of mine. `finds`: it
-// was there before it was asked for. `enter`: a section of the kernel begins, a level of multigrid
+// what has not come yet: `at` is what came last, a flag or packet in memory of mine. `wait_turns`:
+// a wait that goes on is for something else now, or for nothing of this thread's. `finds`: it was
+// there before it was asked for. `enter`: a section of the kernel begins, a level of multigrid
 // or a line of a program, by its number; -1: it has ended. `moves`: bytes go to a PE, by other
 // means than `put`. `begin_turn`: so many iterations begin. Kernels for other ports have not an
 // instruction of this.
 template <class P>
 concept TracingPort = Port<P> && requires(P& port, const void* at, const WaitSite& site) {
   port.wait_begins(site, Epoch{});
+  port.wait_turns(true, site, Epoch{});
   port.wait_ends(at, site, Epoch{});
   port.finds(at, site, Epoch{});
   port.enter(0);
@@ -75,6 +77,7 @@ CPUFREE_KERNEL_FN bool wait_until(P& port, L&& look, [[maybe_unused]] const void
       return here;
     };
     if (look_until(traced, go_on)) return true;
+    if (left) port.wait_turns(false, site, want);
   } else {
     if (look_until([&](bool) { return look(); }, go_on)) return true;
   }
@@ -104,13 +107,17 @@ CPUFREE_KERNEL_FN bool wait_flag(P& port, const Flag* flag, Epoch want, const Wa
 // of a wait for packets the last one to come counts. lacks(k): packet k is still missing.
 template <int N, TracingPort P, class L, class A, class S, class K>
 CPUFREE_KERNEL_FN auto traced_look(P& port, L& look, A& at, S& site, Epoch want, K& lacks) {
-  return [&port, &look, &at, &site, want, &lacks, last = -1](bool first) mutable {
+  return [&port, &look, &at, &site, want, &lacks, last = -1, before = -1](bool first) mutable {
     const bool all = look(first);
+    int missing = -1;  // others of the warp may wait on
     if (!all)
       for (int k = 0; k < N; ++k)
-        if (lacks(k)) last = k;
+        if (lacks(k)) missing = k;
+    if (missing >= 0) last = missing;
     if (last >= 0 && all) port.wait_ends(at(last), site(last), want);
     if (last >= 0 && first) port.wait_begins(site(last), want);
+    if (!all && !first && missing != before) port.wait_turns(missing >= 0, site(last), want);
+    before = missing;
     return all;
   };
 }

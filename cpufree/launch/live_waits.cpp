@@ -75,7 +75,9 @@ WaitRecord LiveWaits::record_of(std::size_t block, Clock::time_point now) const 
   record.state = state_of(states_[block * writers].value);
   const std::size_t pe = block / at(shape_.blocks);
   const bool silent = pes_[pe].alive != nullptr && alive_[pe].stands(now) > kStopped;
-  for (std::size_t k = block * writers; k < (block + 1) * writers; ++k) {
+  // A kernel that has given a wait up leaves the word of the thread that waited as it was.
+  const bool waits = record.state != BlockState::finished;
+  for (std::size_t k = block * writers; waits && k < (block + 1) * writers; ++k) {
     const std::uint64_t state = states_[k].value;
     const double seconds = states_[k].stands(now);
     if (state_of(state) != BlockState::waiting || seconds < record.seconds) continue;

@@ -47,7 +47,7 @@ class LiveWaits {
   // A word, and since when it has stood.
   struct Word {
     std::uint64_t value = 0;
-    Clock::time_point since;
+    Clock::time_point since = Clock::now();
     double stands(Clock::time_point now) const {
       return std::chrono::duration<double>(now - since).count();
     }

@@ -211,6 +211,7 @@ class Messages {
     };
     if constexpr (TracingPort<P>)
       if (mine) port_.wait_begins(site_of(number), want);
+    [[maybe_unused]] bool lacks = mine;
     auto wait = port_.start_wait();
     while (port_.warp_all(port_.keep_waiting(wait))) {
       if (look()) {
@@ -218,6 +219,9 @@ class Messages {
           if (mine) port_.wait_ends(arrival, site_of(number), want);
         return true;
       }
+      if constexpr (TracingPort<P>)
+        if (lacks && reached(seen, want))
+          lacks = false, port_.wait_turns(false, site_of(number), want);
       if (!port_.warp_all(!stopped())) return false;
     }
     if (mine && !reached(seen, want)) file_wait(port_, wait, site_of(number), want, seen);
@@ -252,7 +256,10 @@ class Messages {
   }
   // Tells a port that traces of the wait for a slice, after that for `last`, if there was one.
   CPUFREE_KERNEL_FN int await(int missing, int last, const Exchange& x) {
-    if (last < 0) port_.wait_begins(site_of(missing), x.started);
+    if (last < 0)
+      port_.wait_begins(site_of(missing), x.started);
+    else if (missing != last)
+      port_.wait_turns(true, site_of(missing), x.started);
     return missing;
   }
   CPUFREE_KERNEL_FN void attempt_all(Exchange& x) {

@@ -100,6 +100,12 @@ class SoloPort : public Unstudied {
     site.from_pe = port_.pe();
     port_.wait_begins(site, want);
   }
+  CPUFREE_KERNEL_FN void wait_turns(bool missing, WaitSite site, Epoch want)
+    requires TracingPort<P>
+  {
+    site.from_pe = port_.pe();
+    port_.wait_turns(missing, site, want);
+  }
   CPUFREE_KERNEL_FN void wait_ends(const void* at, WaitSite site, Epoch seen)
     requires TracingPort<P>
   {

@@ -172,9 +172,14 @@ class Traced : public P {
   CPUFREE_KERNEL_FN void wait_begins(const WaitSite& site, Epoch want) {
     const std::uint64_t body = trace_body(of(site), want);
     record(TraceKind::wait, site.from_pe, body);
+    wait_turns(true, site, want);
+  }
+  CPUFREE_KERNEL_FN void wait_turns(bool missing, const WaitSite& site, Epoch want) {
     if (!writes()) return;
     Awaited& awaited = pens_->awaited[this->lane()];
-    awaited.body = body, awaited.peer = site.from_pe;
+    awaited.body = trace_body(of(site), want);
+    awaited.peer = missing ? site.from_pe : -1;
+    if (awaited.told % 2 != 0) publish_state(BlockState::running, 0, ++awaited.told);
   }
   CPUFREE_KERNEL_FN void wait_ends(const void* at, const WaitSite& site, Epoch seen) {
     record(TraceKind::wait_end, site.from_pe, trace_body(slot(at), seen));
