@@ -30,6 +30,10 @@ HEAD = '#include "cpufree/gpu/hip/prelude.hpp"\n#line 1\n'
 TAIL = '\n#include "cpufree/gpu/hip/end.hpp"\n'
 
 
+LIMIT = 1200.0
+"""Seconds that a tool may take for one kernel."""
+
+
 class NotThereError(Exception):
     """The packages cannot be had here."""
 
@@ -79,6 +83,13 @@ class Compiler:
             for part in sorted(parts.glob("*.deb")):
                 _run(["dpkg", "-x", part.name, str(self.root)], parts)
             shutil.rmtree(parts)
+        try:
+            self.tool("clang", "--version")
+            for number in ("90a", "942"):
+                if not (self.root / BITCODE / f"oclc_isa_version_{number}.bc").exists():
+                    self._make_isa_version(number)
+        except (OSError, RuntimeError) as error:
+            raise NotThereError(f"clang of these packages does not run: {error}") from None
         shutil.rmtree(self.headers, ignore_errors=True)
         for name, text in embedded().items():
             path = self.headers / name
@@ -88,9 +99,17 @@ class Compiler:
     def tool(self, name: str, *arguments: str) -> str:
         """Return what a tool of LLVM prints."""
         command = [str(self.root / LLVM / "bin" / name), *arguments]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=self.environment, check=False
-        )
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                env=self.environment,
+                timeout=LIMIT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{name} {arguments[-1]}: not done after {LIMIT:.0f} s") from None
         if done.returncode != 0:
             raise RuntimeError(f"{name} {arguments[-1]}: {done.stderr[-4000:]}")
         return done.stdout
@@ -120,14 +139,14 @@ class Compiler:
         folder = self.root / BITCODE
         own = folder / f"oclc_isa_version_{number}.bc"
         if not own.exists():
-            own = self._make_isa_version(number)
+            own = self.folder / own.name
         return [*(folder / f"{name}.bc" for name in names), own]
 
-    def _make_isa_version(self, number: str) -> Path:
+    def _make_isa_version(self, number: str) -> None:
         """Make the constant that packages older than a GPU lack: its number in ROCm's libraries."""
         own = self.folder / f"oclc_isa_version_{number}.bc"
         if own.exists():
-            return own
+            return
         like = self.root / BITCODE / "oclc_isa_version_90a.bc"
         text = self.tool("llvm-dis", "-o", "-", str(like))
         value = 1000 * int(number[0]) + 100 * int(number[1]) + int(number[2], 16)
@@ -141,4 +160,3 @@ class Compiler:
         source = own.with_suffix(".ll")
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.tool("llvm-as", "-o", str(own), str(source))
-        return own

@@ -35,8 +35,7 @@ inline void* find(const char* function) {
 // Calls a function of type F. Where there is no library, there are no GPUs of this vendor; a
 // function that it lacks is one that it does not support.
 template <class F, class... A>
-hipError_t call(const char* function, A... arguments) {
-  static void* const found = find(function);
+hipError_t call(void* found, A... arguments) {
   if (found != nullptr) return reinterpret_cast<F*>(found)(arguments...);
   return find("hipGetDeviceCount") == nullptr ? hipErrorInsufficientDriver : hipErrorNotSupported;
 }
@@ -50,15 +49,21 @@ template <class F>
 struct Pointed<F*> {
   using Type = F;
 };
-#define CPUFREE_HIP_OF(function, parameters, name, ...)                                      \
-  cpufree::gpu_hip::call<typename cpufree::gpu_hip::Pointed<                                 \
-      decltype(static_cast<hipError_t(*) parameters>(&function))>::Type>(name __VA_OPT__(, ) \
-                                                                             __VA_ARGS__)
+#define CPUFREE_HIP_FOUND(name)                              \
+  [] {                                                       \
+    static void* const found = cpufree::gpu_hip::find(name); \
+    return found;                                            \
+  }()
+#define CPUFREE_HIP_OF(function, parameters, name, ...)                   \
+  cpufree::gpu_hip::call<typename cpufree::gpu_hip::Pointed<              \
+      decltype(static_cast<hipError_t(*) parameters>(&function))>::Type>( \
+      CPUFREE_HIP_FOUND(name) __VA_OPT__(, ) __VA_ARGS__)
 #define CPUFREE_HIP_TEXT(function) CPUFREE_HIP_NAME(function)
 #define CPUFREE_HIP_CALL(function, parameters, ...) \
   CPUFREE_HIP_OF(function, parameters, CPUFREE_HIP_TEXT(function) __VA_OPT__(, ) __VA_ARGS__)
-#define CPUFREE_HIP_LATER(function, parameters, ...) \
-  cpufree::gpu_hip::call<hipError_t parameters>(#function __VA_OPT__(, ) __VA_ARGS__)
+#define CPUFREE_HIP_LATER(function, parameters, ...)                                        \
+  cpufree::gpu_hip::call<hipError_t parameters>(CPUFREE_HIP_FOUND(#function) __VA_OPT__(, ) \
+                                                    __VA_ARGS__)
 
 inline hipError_t current(int* device) { return CPUFREE_HIP_CALL(hipGetDevice, (int*), device); }
 

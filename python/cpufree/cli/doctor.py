@@ -158,12 +158,13 @@ def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Findi
     """Report AMD's GPUs, by the driver's folder of devices: there is no engine for them."""
     findings: list[Finding] = []
     for file in sorted(Path(nodes).glob("*/properties")):
-        words = dict(line.split()[:2] for line in read_text(str(file)).splitlines() if line.strip())
-        version = int(words.get("gfx_target_version", "0"))
+        lines = [line.split() for line in read_text(str(file)).splitlines()]
+        found = {line[0]: line[1] for line in lines if len(line) == 2}.get("gfx_target_version", "")
+        version = int(found) if found.isdigit() else 0
         if version == 0:  # a processor
             continue
         name = f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
-        state = "kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
+        state = "most kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
         detail = f"AMD {name}: there is no engine for it{'; ' + state if state else ''}"
         findings.append(Finding(f"AMD GPU {len(findings)}", Status.NOTE, detail))
     return findings
