@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -42,9 +43,9 @@ def says(what: str | Callable[[], str], seconds: float = SECONDS) -> Iterator[No
         done.set()
 
 
-def say(what: str) -> None:
-    """Say something now: in a terminal or notebook, or the log."""
+def say(what: str, level: int = logging.INFO) -> None:
+    """Say something now: in a terminal or notebook, or the log, at this level."""
     if "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
         print(f"cpufree: {what}", file=sys.stderr, flush=True)
     else:
-        logger.info("%s", what)
+        logger.log(level, "%s", what)

@@ -172,7 +172,7 @@ class Program(FunctionLike):
         progress : callable or True, optional
             Called with the turns of the outermost loop that are done, and 0; False ends the run,
             and leaves the arrays as they were. True: a line on stderr.
-        trace : True or file name, optional
+        trace : True, file name or Recording, optional
             Record what each block does (docs/trace.md): `program.trace` has it afterwards, and the
             file, .pftrace, .json or .csv.
 

@@ -229,7 +229,7 @@ class DaceProgram(Program):
             Seconds that a rank may wait for another one.
         progress : callable or True, optional
             As of a program's call.
-        trace : True or file name, optional
+        trace : True, file name or Recording, optional
             As of a program's call.
 
         Returns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,20 +63,20 @@ class Recording:
             if not isinstance(self.file, str | os.PathLike):
                 raise InvalidInputError(f"a trace is written to a file, not to {self.file!r}")
             require_suffix(self.file)
-        counts = isinstance(self.every, int) and not isinstance(self.every, bool)
+        counts = hasattr(self.every, "__index__") and not isinstance(self.every, bool)
         if not counts or not 1 <= self.every <= MOST_EVERY:
             raise InvalidInputError(
                 f"one iteration in `every` is traced, from 1 to 2^30, not {self.every!r}"
             )
         if self.on_wait is not None and not callable(self.on_wait):
             raise InvalidInputError(f"on_wait is {self.on_wait!r}: give a function, or None")
-        number = isinstance(self.after, int | float) and not isinstance(self.after, bool)
+        number = hasattr(self.after, "__float__") and not isinstance(self.after, bool)
         if not number or not 0.0 < self.after < 1e9:
             raise InvalidInputError(f"after is {self.after!r}: give a number of seconds above 0")
 
     def core(self) -> dict[str, Any]:
         """Return what the compiled core is told."""
-        return {"every": self.every, "after": float(self.after), "heard": self._heard}
+        return {"every": int(self.every), "after": float(self.after), "heard": self._heard}
 
     def options(self) -> dict[str, Any]:
         """Return the options of a solve or a stencil that is traced."""
@@ -90,7 +91,7 @@ class Recording:
             return
         from cpufree.patience import say
 
-        say(f"kernels wait:\n{report.text}")
+        say(f"kernels wait:\n{report.text}", logging.WARNING)
 
 
 TraceGiven: TypeAlias = bool | str | os.PathLike[str] | Recording | None

@@ -38,6 +38,8 @@ class Report:
     lost: int
     left_out: int
     """Iterations that were not recorded, as one in several was to be."""
+    recorded: int
+    """Iterations that the trace has, that after the last one included where it was begun."""
     seconds: float
     """From the first record to the last one."""
     bytes: npt.NDArray[np.int64]
@@ -59,11 +61,6 @@ class Report:
     def iterations(self) -> int:
         """How many the kernel did; 1 where it does not count them."""
         return max(1, int(self.facts.get("iterations", 1)))
-
-    @property
-    def recorded(self) -> int:
-        """How many of them the trace has."""
-        return max(1, self.iterations - self.left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
@@ -92,6 +89,7 @@ def report(trace: Trace) -> Report:
         records=len(time),
         lost=trace.lost,
         left_out=trace.left_out,
+        recorded=_recorded(trace),
         seconds=1e-9 * float(time.max(initial=0)),
         bytes=trace.bytes,
         messages=_messages(trace),
@@ -100,6 +98,19 @@ def report(trace: Trace) -> Report:
         longest=_longest(line),
         path=critical_path(line),
     )
+
+
+def _recorded(trace: Trace) -> int:
+    """Return how many iterations were recorded.
+
+    A solver begins one more than it counts, which `left_out` has or not; marks of iterations, as
+    far as rings hold them, say which.
+    """
+    known = int(trace.facts.get("iterations", 1)) - trace.left_out
+    if trace.left_out == 0:
+        return max(1, known)
+    marks = np.bincount(trace.track[trace.select(Kind.ITERATION)], minlength=1)
+    return max(1, known, min(known + 1, int(marks.max())))
 
 
 def _messages(trace: Trace) -> Integers:

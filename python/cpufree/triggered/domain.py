@@ -38,13 +38,16 @@ EVENTS = 1 << 15
 """That the ring of a block, or of a NIC, holds."""
 
 
+_WHOLE = (Recording.every, Recording.on_wait, Recording.after)
+
+
 def _traced(given: TraceGiven) -> Recording | None:
     """Return how a domain is traced, None where it is not; errors for what it cannot do."""
     recording = asked.checked(given)
-    if recording is not None and (recording.every > 1 or recording.on_wait is not None):
+    if recording is not None and (recording.every, recording.on_wait, recording.after) != _WHOLE:
         raise UnsupportedError(
             "a domain has no iterations of which some could be left out, and its blocks tell of "
-            "waits when they end: leave out every and on_wait"
+            "waits when they end: leave out every, on_wait and after"
         )
     return recording
 
@@ -98,7 +101,7 @@ class Domain:
         Seconds after which a wait is given up.
     times : bool, default False
         Whether to record when operations fire (`firings`).
-    trace : True or file name, optional
+    trace : True, file name or Recording, optional
         Record what blocks and NICs do, of all runs, on CPU threads: `trace` has it once the domain
         is closed, and the file, .pftrace, .json or .csv (docs/trace.md). NICs of libfabric write
         nothing; what they send is not known then.

@@ -142,7 +142,7 @@ class _Value:
         return self.after(len(self.chain), ir.Read(f.name, axes, f.type), everywhere)
 
     def after(self, count: int, read: ir.Read, of: Ranges) -> ir.Expr:
-        """Return what is read after `updates` updates, from what has been there before them all.
+        """Return what is read after `count` updates, from what has been there before them all.
 
         `of`: the points for which it is read.
         """
