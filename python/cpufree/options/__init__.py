@@ -295,7 +295,7 @@ PARTS = Option(
 )  # fmt: skip
 PARTS_PARTITION = replace(
     PARTITION,
-    help="The parts: auto, metis, contiguous, or a file of part numbers.",
+    help="The parts: auto, metis, contiguous, rows, or a file of part numbers.",
     meaning="the parts, as for `solve`",
 )
 PARTS_CHECK = replace(

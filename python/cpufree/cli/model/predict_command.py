@@ -116,7 +116,7 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
     from cpufree.errors import InvalidInputError
     from cpufree.machine import DEFAULT
     from cpufree.machine.clusters import has_cluster, load_cluster
-    from cpufree.model.solve import LOOPS, iteration_seconds
+    from cpufree.model.solve import LOOPS, UNMEASURED, iteration_seconds
 
     notes = Console(stderr=True, highlight=False, quiet=given["quiet"])
     system = load_system(name, notes)
@@ -131,6 +131,12 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
             f"beyond the {several.count('node.gpus')} GPUs of a node messages are simulated, of "
             "cg, prcg and pipecg: give fewer PEs",
         )  # fmt: skip
+    if given["precision"] != "double" and numbers[-1] > several.count("node.gpus"):
+        raise refuse(
+            model_options.PREDICT_PRECISION, given["precision"],
+            f"beyond the {several.count('node.gpus')} GPUs of a node messages are simulated, of "
+            "systems in double precision: give fewer PEs",
+        )  # fmt: skip
     if given["precision"] == "single":
         system = dataclasses.replace(system, data=system.data.astype(np.float32))
     facts = stage(
@@ -143,6 +149,11 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
         over_network(system, iteration_seconds(one, method, machine), one.pes, method, machine)
         for one in facts
     ]
+    if given["precision"] != "double":
+        times = [
+            dataclasses.replace(one, low=one.low / UNMEASURED, high=one.high * UNMEASURED)
+            for one in times
+        ]
     if given["plot"]:
         from cpufree.model.plots import draw_prediction, save_plot
 
@@ -151,6 +162,11 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
     if like := LOOPS[method].like:
         told.append(
             f"{method} was not measured on GPUs: constants are those of {like}, intervals wider"
+        )
+    if given["precision"] != "double":
+        told.append(
+            f"{given['precision']} precision was not measured on GPUs: constants are those of "
+            "double precision, intervals wider"
         )
     return Predicted(machine, numbers, facts, times, told)
 

@@ -44,11 +44,10 @@ def facts_of(
     found = [_facts_on(matrix, pes, machine, gathered, method) for pes in numbers]
     if not mixed:
         return found
-    room = machine.number("solver.block_bytes", "B")
-    return [replace(one, **_in_mixed(matrix, one, machine, room)) for one in found]
+    return [replace(one, **_in_mixed(matrix, one, machine)) for one in found]
 
 
-def _in_mixed(matrix: CsrMatrix, one: SystemFacts, machine: Machine, room: float) -> dict[str, Any]:
+def _in_mixed(matrix: CsrMatrix, one: SystemFacts, machine: Machine) -> dict[str, Any]:
     """Return what is other in mixed precision: bytes of A, which does not stay on chip then."""
     blocks = one.pes * int(machine.number("gpu.multiprocessors", "1"))
     singles = replace(matrix, data=matrix.data.astype(np.float32))
