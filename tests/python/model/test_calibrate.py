@@ -281,8 +281,8 @@ class SolverThere:
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> type[SolverThere]:
     monkeypatch.setattr("cpufree.Solver", SolverThere)
-    monkeypatch.setattr("cpufree.cli.calibrate.candidates", lambda there: [1, 2, 4])
-    monkeypatch.setattr("cpufree.cli.calibrate.gpus.usable", lambda there: [None] * 4)
+    monkeypatch.setattr("cpufree.cli.model.calibrate.candidates", lambda there: [1, 2, 4])
+    monkeypatch.setattr("cpufree.cli.model.calibrate.gpus.usable", lambda there: [None] * 4)
     return SolverThere
 
 
