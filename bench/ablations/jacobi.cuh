@@ -18,8 +18,8 @@ struct JacobiArgs {
   float* edges;      // 2 parities x slabs x (first row, last row) x ny
   Epoch* done;       // a word for each slab, kFlagStep apart: iterations whose edges are there
 };
-constexpr int kFlagStep = 16;     // words of 8 bytes
-constexpr int kMostColumns = 16;  // of a thread
+constexpr int kFlagStep = 16;   // words of 8 bytes
+constexpr int kRowsAtOnce = 8;  // in memory: all loads of a column of these come before its stores
 
 // A slab: rows [low, high), those before `own` kept.
 struct Slab {
@@ -37,6 +37,8 @@ __device__ inline float* edge(const JacobiArgs& a, Epoch epoch, int slab, int wh
   return a.edges + row * a.ny;
 }
 
+// `kColumns`: points of a row that a thread has, at most. A constant, so that arrays are registers.
+template <int kColumns>
 class Jacobi {
  public:
   // The room: kept rows, then two parities of both edges where a cluster exchanges them.
@@ -50,7 +52,7 @@ class Jacobi {
       const float* const from = a_.values[t % 2];
       float* const to = a_.values[(t + 1) % 2];
       above_ = from_beside(t, -1), below_ = from_beside(t, 1);
-      for (int row = slab_.own; row < slab_.high; ++row) whole_row(row, from, to);
+      for (int row = slab_.own; row < slab_.high; row += kRowsAtOnce) rows(row, from, to);
       sync_block();
       kept_rows(from);
       give_edges(t + 1, to);
@@ -73,9 +75,6 @@ class Jacobi {
   __device__ bool fixed(int row, int j) const {
     return row == 0 || row == a_.nx - 1 || j == 0 || j == a_.ny - 1;
   }
-  __device__ static float mean(float up, float down, float left, float right) {
-    return 0.25F * ((up + down) + (left + right));
-  }
 
   __device__ void start() {
     for (int row = slab_.low; row < slab_.high; ++row)
@@ -90,32 +89,60 @@ class Jacobi {
     give_edges(0, a_.values[0]);
   }
 
-  // Rows in memory, from one copy to the other.
-  __device__ void whole_row(int row, const float* from, float* to) const {
-    const float *up = old(row - 1, from), *mine = old(row, from), *down = old(row + 1, from);
-    for (int j = begin(); j < a_.ny; j += step())
-      to[static_cast<long long>(row) * a_.ny + j] =
-          fixed(row, j) ? mine[j] : mean(up[j], down[j], mine[j - 1], mine[j + 1]);
+  // Rows in memory, from one copy to the other. No load depends on a branch or follows a store, so
+  // a thread waits for memory once in a column; rows past the last one are loaded again.
+  __device__ void rows(int row, const float* from, float* to) const {
+    const int count = slab_.high - row < kRowsAtOnce ? slab_.high - row : kRowsAtOnce;
+    const float* const first = from + static_cast<long long>(row) * a_.ny;
+    float* const out = to + static_cast<long long>(row) * a_.ny;
+    const float* const up = row == 0 ? first : old(row - 1, from);
+    const float* const down = row + count == a_.nx ? first : old(row + count, from);
+    for (int j = begin(); j < a_.ny; j += step()) {
+      const int left = j == 0 ? j : j - 1, right = j == a_.ny - 1 ? j : j + 1;
+      float mine[kRowsAtOnce + 1], beside[kRowsAtOnce], above = up[j];
+      ABLATIONS_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        const float* const here = first + (k < count ? k * a_.ny : 0);
+        mine[k] = k < count ? here[j] : down[j];
+        beside[k] = here[left] + here[right];
+      }
+      mine[kRowsAtOnce] = down[j];
+      ABLATIONS_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        const float next = 0.25F * ((above + mine[k + 1]) + beside[k]);
+        above = mine[k];
+        if (k < count) out[k * a_.ny + j] = fixed(row + k, j) ? mine[k] : next;
+      }
+    }
   }
-  // Rows in shared memory, in place from the first one on: what was above is in registers.
+  // Rows in shared memory, in place from the first one on: what was above is in registers. Threads
+  // that have fewer columns compute the last one in vain, so that no load depends on a branch.
   __device__ void kept_rows(const float* from) {
-    float above[kMostColumns], next[kMostColumns];
-    const float* const up = old(slab_.low - 1, from);
-    for (int k = 0, j = begin(); j < a_.ny && k < kMostColumns; ++k, j += step())
-      above[k] = slab_.low == 0 ? 0.0F : up[j];
+    float above[kColumns], next[kColumns];
+    const float* const up = slab_.low == 0 ? a_.start : old(slab_.low - 1, from);
+    ABLATIONS_UNROLL
+    for (int k = 0; k < kColumns; ++k) above[k] = up[column(k)];
     for (int row = slab_.low; row < slab_.own; ++row) {
       float* const mine = kept(row);
       const float* const down = row + 1 < a_.nx ? old(row + 1, from) : mine;
-      for (int k = 0, j = begin(); j < a_.ny && k < kMostColumns; ++k, j += step()) {
+      ABLATIONS_UNROLL
+      for (int k = 0; k < kColumns; ++k) {
+        const int j = column(k), left = j == 0 ? j : j - 1, right = j == a_.ny - 1 ? j : j + 1;
         const float was = mine[j];
-        next[k] = fixed(row, j) ? was : mean(above[k], down[j], mine[j - 1], mine[j + 1]);
+        const float mean = 0.25F * ((above[k] + down[j]) + (mine[left] + mine[right]));
+        next[k] = fixed(row, j) ? was : mean;
         above[k] = was;
       }
       sync_block();
-      for (int k = 0, j = begin(); j < a_.ny && k < kMostColumns; ++k, j += step())
-        mine[j] = next[k];
+      ABLATIONS_UNROLL
+      for (int k = 0; k < kColumns; ++k)
+        if (begin() + k * step() < a_.ny) mine[column(k)] = next[k];
     }
     sync_block();
+  }
+  __device__ int column(int k) const {
+    const int j = begin() + k * step();
+    return j < a_.ny ? j : a_.ny - 1;
   }
 
   __device__ bool in_cluster(int slab) const {

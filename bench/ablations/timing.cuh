@@ -1,4 +1,4 @@
-// What the programs of this folder share: errors, devices, medians.
+// What the programs of this folder share: errors, devices, medians, clocks that are up.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +25,13 @@ inline double quantile(std::vector<double> times, double share) {
   return times[low] + (place - static_cast<double>(low)) * (times[high] - times[low]);
 }
 inline double median(const std::vector<double>& times) { return quantile(times, 0.5); }
+
+// Launches for so long that clocks are up: a GPU that was idle raises them within tenths of a
+// second. `launch` returns the seconds that it took.
+template <class Launch>
+void warm_up(const Launch& launch) {
+  for (double spent = 0; spent < 0.4;) spent += launch();
+}
 
 inline int multiprocessors(int device) {
   int count = 0;

@@ -4,6 +4,8 @@
 
 #include <cooperative_groups.h>
 
+#define ABLATIONS_UNROLL _Pragma("unroll")
+
 namespace ablations {
 
 using Epoch = unsigned long long;

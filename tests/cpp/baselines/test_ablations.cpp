@@ -100,7 +100,7 @@ struct Memory {
 
 using Kernel = void (*)(const CgArgs&);
 
-void check_kernel(const System& a, int pes, Kernel kernel) {
+void check_kernel(const System& a, int pes, Kernel kernel, bool pipelined = false) {
   Memory memory(a, pes);
   const int doubles = kRoomOfSums + kThreads * kItems * 2;
   run_on_threads(pes, kBlocks, kThreads, doubles,
@@ -114,8 +114,7 @@ void check_kernel(const System& a, int pes, Kernel kernel) {
   CHECK(std::abs(found / expected - 1) < 1e-6);
   // pipecg knows the norm before its last step.
   const double known = std::sqrt(memory.norm2[0]);
-  CHECK(std::abs(known / expected - 1) < 1e-6 ||
-        std::abs(known / reference(a, kIterations - 1) - 1) < 1e-6);
+  CHECK(std::abs(known / reference(a, kIterations - (pipelined ? 1 : 0)) - 1) < 1e-6);
 }
 
 }  // namespace
@@ -124,12 +123,12 @@ TEST(each_variant_makes_the_iterations_of_cg) {
   const System a = system_of(13);
   check_kernel(a, 1, cg<FlagSums, Halo::push, Product::rows>);
   check_kernel(a, 1, cg<GridSums, Halo::push, Product::rows>);
-  check_kernel(a, 1, pipecg<OneBlockSums, 1, true>);
+  check_kernel(a, 1, pipecg<OneBlockSums, 1, true>, true);
   check_kernel(a, 2, cg<FlagSums, Halo::push, Product::merge>);
   check_kernel(a, 2, cg<FlagSums, Halo::gets, Product::rows>);
   check_kernel(a, 2, cg<GridSums, Halo::push, Product::rows>);
-  check_kernel(a, 2, pipecg<FlagSums, 0, true>);
-  check_kernel(a, 2, pipecg<OneBlockSums, 1, true>);
+  check_kernel(a, 2, pipecg<FlagSums, 0, true>, true);
+  check_kernel(a, 2, pipecg<OneBlockSums, 1, true>, true);
 }
 
 namespace {
@@ -150,7 +149,7 @@ std::vector<float> jacobi_of(int nx, int ny, int slabs, int iterations, const Fo
   const auto run = [&](int first, int count) {
     JacobiArgs mine = a;
     mine.first = first;
-    run_on_threads(1, count, 32, doubles, [&](int) { Jacobi(mine).run(); }, form.cluster);
+    run_on_threads(1, count, 32, doubles, [&](int) { Jacobi<2>(mine).run(); }, form.cluster);
   };
   if (form.second == 0) {
     run(0, slabs);
@@ -165,7 +164,7 @@ std::vector<float> jacobi_of(int nx, int ny, int slabs, int iterations, const Fo
 }  // namespace
 
 TEST(grids_kept_in_part_or_by_clusters_or_two_kernels_have_the_same_bits) {
-  constexpr int nx = 22, ny = 40, slabs = 4;
+  constexpr int nx = 42, ny = 40, slabs = 4;
   std::vector<float> start(nx * ny);
   for (std::size_t i = 0; i < start.size(); ++i)
     start[i] = static_cast<float>((i * 7919) % 101) / 7.0F;

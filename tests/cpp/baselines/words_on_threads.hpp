@@ -12,6 +12,7 @@
 #include <vector>
 
 #define __device__
+#define ABLATIONS_UNROLL
 
 namespace ablations {
 
