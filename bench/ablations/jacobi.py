@@ -4,15 +4,15 @@ Variants are one kernel of jacobi.cuh, compiled by nvcc where it runs; it is no 
 Beside it cpufree's own, which does several iterations for each pass over memory (time tiles).
 
 - `kept N`: each block keeps N rows of its slab in shared memory over all iterations (PERKS, Zhang
-  et al. 2023); `kept 0` keeps none. Where the grid fits, all rows are kept.
+  et al. 2023); `kept 0` keeps none. Where the grid fits, all rows are kept. `bytes_per_second`:
+  what other rows have through memory, which says how far `kept 0` is from the rate of a copy.
 - `cluster N`: blocks of a cluster of N exchange edges by their shared memory, others by memory and
   flags; `flags, as cluster N` has as many blocks and no clusters.
 - `two kernels`: four slabs belong to a kernel of their own, on a stream of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ import cpufree
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.process import ask, compiled
+from cpufree.bench.declared.solving import Slope, median_of
 
 SOURCE = Path(__file__).with_suffix(".cu")
 RUN_LIMIT = 120.0
@@ -48,23 +49,19 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
     for cluster in (2, 4, 8) if 4 * side * (most + 4) <= ROOM else ():
         found[f"cluster {cluster}"] = variant(0, most, cluster, 1)
         found[f"flags, as cluster {cluster}"] = variant(-cluster, most, 1, 1)
-    found["cpufree"] = ours(side, case.iterations)
+    found["cpufree"] = median_of(ours(side, case.iterations), case.inside)
     yield found
 
 
-def ours(side: int, iterations: int) -> Callable[[], dict[str, Any]]:
-    """Return cpufree's iterations: seconds of one."""
+def ours(side: int, iterations: int) -> Slope:
+    """Return cpufree's iterations: seconds of one, as those of variants out of two lengths."""
     grid = np.zeros((side, side), np.float32)
     grid[0] = 1.0
 
-    def call() -> dict[str, Any]:
-        times = [
-            cpufree.stencil.jacobi(grid, count, engine="cuda_p2p", pes=1).seconds
-            for count in (iterations, 2 * iterations)
-        ]
-        return {"seconds": (times[1] - times[0]) / iterations}
+    def seconds(count: int) -> float:
+        return cpufree.stencil.jacobi(grid, count, engine="cuda_p2p", pes=1).seconds
 
-    return call
+    return Slope(seconds, short=iterations, most=iterations)
 
 
 BENCH = Bench(
