@@ -3,7 +3,8 @@
 //   cg FOLDER VARIANT PES ITERATIONS REPEATS device|managed
 //
 // FOLDER has the arrays of the system. One line of JSON: median and least seconds of an iteration,
-// and how far the answer is from the host's, which ends the program where it is too far.
+// how far the answer is from the host's, and after the timed length its residual from that of the
+// recurrences; the program ends with an error where one is too far.
 #include "words.cuh"
 
 #include "cg.cuh"
@@ -15,7 +16,7 @@
 
 namespace ablations {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 1024;
 constexpr std::size_t kRoom =
     sizeof(double) * (kRoomOfSums + kThreads * kItems) + sizeof(int) * (kThreads * kItems + 2);
 
@@ -106,6 +107,7 @@ struct Run {
     mine.matrix.value = arena.copy(a.value.data() + skip, entries);
     mine.matrix.wanted = arena.copy(own.wanted.data(), n);
     std::copy(cut.begin(), cut.end(), mine.matrix.cut);
+    mine.matrix.row_lanes = row_lanes(a);
     mine.b = arena.copy(a.b.data() + own.begin, n);
     for (double** v : {&mine.x, &mine.r, &mine.s, &mine.p, &mine.z, &mine.q})
       *v = arena.make<double>(n);
@@ -159,16 +161,29 @@ struct Run {
     return 1e-3 * most;
   }
 
+  std::vector<double> read(double* CgArgs::* what) const {
+    std::vector<double> found;
+    for (const CgArgs& mine : args) {
+      found.resize(mine.matrix.end);
+      const auto n = static_cast<std::size_t>(mine.matrix.end - mine.matrix.begin);
+      EXPECT(cudaMemcpy(found.data() + mine.matrix.begin, mine.*what, sizeof(double) * n,
+                        cudaMemcpyDefault));
+    }
+    return found;
+  }
   // How far ‖b - A x‖ after a few iterations is from the host's, relative.
   double error(const System& a, const Variant& variant, int iterations) {
     launch(variant, iterations);
-    std::vector<double> x(a.b.size());
-    for (std::size_t pe = 0; pe < args.size(); ++pe) {
-      const MatrixArgs& m = args[pe].matrix;
-      EXPECT(cudaMemcpy(x.data() + m.begin, args[pe].x, sizeof(double) * (m.end - m.begin),
-                        cudaMemcpyDefault));
-    }
-    return std::abs(residual(a, x) / reference(a, iterations) - 1);
+    return std::abs(residual(a, read(&CgArgs::x), a.b) / reference(a, iterations) - 1);
+  }
+  // How far b - A x is from the residual that the recurrences have, relative. After many iterations
+  // norms differ between orders of summation, but these two do not.
+  double drift(const System& a, const Variant& variant, int iterations) {
+    launch(variant, iterations);
+    const std::vector<double> x = read(&CgArgs::x), r = read(&CgArgs::r);
+    std::vector<double> left = a.b;
+    for (std::size_t i = 0; i < r.size(); ++i) left[i] -= r[i];
+    return residual(a, x, left) / residual(a, x, a.b);
   }
 };
 
@@ -204,17 +219,20 @@ int main(int count, char** words) {
   const System system = read_system(words[1]);
   Run run(system, pes, {std::strcmp(words[6], "managed") == 0});
   const double error = variant->solves ? run.error(system, *variant, 6) : 0;
-  if (!(error < 1e-6)) {
-    std::fprintf(stderr, "cg: %s is off by %g after 6 iterations\n", words[2], error);
+  const double drift = variant->solves ? run.drift(system, *variant, 2 * iterations) : 0;
+  if (!(error < 1e-6) || !(drift < 1e-6)) {
+    std::fprintf(stderr, "cg: %s is off by %g after 6 iterations, its residual by %g after %d\n",
+                 words[2], error, drift, 2 * iterations);
     return 4;
   }
+  warm_up([&] { return run.launch(*variant, 2 * iterations); });
   // The difference of two lengths: what a launch takes besides iterations is left out.
   std::vector<double> times;
   for (int k = 0; k < std::atoi(words[5]); ++k) {
     const double one = run.launch(*variant, iterations), two = run.launch(*variant, 2 * iterations);
     times.push_back((two - one) / iterations);
   }
-  std::printf("{\"seconds\": %.9g, \"least\": %.9g, \"error\": %.3g}\n", median(times),
-              quantile(times, 0), error);
+  std::printf("{\"seconds\": %.9g, \"least\": %.9g, \"error\": %.3g, \"drift\": %.3g}\n",
+              median(times), quantile(times, 0), error, drift);
   return 0;
 }

@@ -1,11 +1,11 @@
-// Products with a part of a CSR matrix: eight lanes a row, and by merging rows with entries.
+// Products with a part of a CSR matrix: some lanes a row, and by merging rows with entries.
 #pragma once
 
 #include "sums.cuh"
 
 namespace ablations {
 
-constexpr int kRowLanes = 8, kItems = 8;
+constexpr int kItems = 8, kRowItems = 4;  // of a thread at once, merged and of a row
 
 // Rows of one PE, and the vector that is multiplied, of which each PE has all entries that its rows
 // read: those of others are pushed there, or asked for one by one.
@@ -16,6 +16,7 @@ struct MatrixArgs {
   const double* value;
   const unsigned char* wanted;  // per own row: which PEs read its value, a bit each
   int cut[kMostPes + 1];        // where the rows of each PE begin
+  int row_lanes;                // lanes that multiply a row: a power of two, at most a warp
 };
 
 struct FromOwn {
@@ -35,20 +36,41 @@ struct ByGets {
   }
 };
 
+// Products of entries `at`, at + step, ... before `end`; past it those of the last entry again. All
+// columns are asked for before the first value of x is, so that a thread waits twice, not twice for
+// each entry.
+template <int kCount, class X>
+__device__ void multiply(const MatrixArgs& m, int at, int step, int end, const X& x,
+                         double (&products)[kCount]) {
+  int column[kCount];
+  ABLATIONS_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    const int k = at + i * step < end ? at + i * step : end - 1;
+    column[i] = m.column[k], products[i] = m.value[k];
+  }
+  loads_first();
+  ABLATIONS_UNROLL
+  for (int i = 0; i < kCount; ++i) products[i] *= x(column[i]);
+}
+
 // s = A x for local rows [low, high), and the sum of s_i x_i over them in parts.
 template <class X>
 __device__ double by_rows(const MatrixArgs& m, int low, int high, const X& x, double* s) {
-  const int groups = static_cast<int>(lanes()) / kRowLanes;
-  const int mine = static_cast<int>(lane()) / kRowLanes,
-            part = static_cast<int>(lane()) % kRowLanes;
+  const int groups = static_cast<int>(lanes()) / m.row_lanes;
+  const int mine = static_cast<int>(lane()) / m.row_lanes,
+            part = static_cast<int>(lane()) % m.row_lanes;
   double dot = 0;
   for (int base = low; base < high; base += groups) {  // the same for all lanes of a warp
     const int row = base + mine;
+    const int end = row < high ? m.first[row + 1] : 0;
     double sum = 0;
-    if (row < high)
-      for (int k = m.first[row] + part; k < m.first[row + 1]; k += kRowLanes)
-        sum += m.value[k] * x(m.column[k]);
-    for (unsigned by = kRowLanes / 2; by > 0; by /= 2) sum += down(sum, by);
+    for (int k = row < high ? m.first[row] + part : 0; k < end; k += kRowItems * m.row_lanes) {
+      double products[kRowItems];
+      multiply(m, k, m.row_lanes, end, x, products);
+      ABLATIONS_UNROLL
+      for (int i = 0; i < kRowItems; ++i) sum += k + i * m.row_lanes < end ? products[i] : 0;
+    }
+    for (int by = m.row_lanes / 2; by > 0; by /= 2) sum += down(sum, static_cast<unsigned>(by));
     if (row < high && part == 0) {
       s[row] = sum;
       dot += sum * x(m.begin + row);
@@ -88,8 +110,13 @@ __device__ double by_merge(const MatrixArgs& m, int blocks, const X& x, double* 
     const int last = merged_rows(m.first + 1, 0, rows, entries, begin + count);
     const int n = last - row, these = count - n;
     sync_block();  // all have read what was in the room
-    for (int k = static_cast<int>(lane()); k < these; k += threads)
-      products[k] = m.value[entry + k] * x(m.column[entry + k]);
+    if (const int mine = static_cast<int>(lane()); mine < these) {
+      double some[kItems];
+      multiply(m, entry + mine, threads, entry + these, x, some);
+      ABLATIONS_UNROLL
+      for (int i = 0; i < kItems; ++i)
+        if (mine + i * threads < these) products[mine + i * threads] = some[i];
+    }
     for (int k = static_cast<int>(lane()); k <= n; k += threads)
       ends[k] = (row + k < rows ? m.first[row + k + 1] : entries) - entry;
     sync_block();

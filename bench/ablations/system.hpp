@@ -38,6 +38,14 @@ inline System read_system(const std::string& folder) {
           read_array<double>(folder + "/value.bin"), read_array<double>(folder + "/b.bin")};
 }
 
+// Lanes that multiply a row: a power of two, the least so that none has more than four entries of a
+// mean row, which it asks for at once.
+inline int row_lanes(const System& a) {
+  int lanes = 1;
+  while (lanes < 32 && 4LL * lanes * a.rows() < a.first.back()) lanes *= 2;
+  return lanes;
+}
+
 // The rows of one PE, by equal entries, and which of their values other PEs read.
 struct Part {
   int begin, end;
@@ -97,10 +105,11 @@ inline double reference(const System& a, int iterations) {
 }
 
 // ‖b - A x‖.
-inline double residual(const System& a, const std::vector<double>& x) {
+inline double residual(const System& a, const std::vector<double>& x,
+                       const std::vector<double>& b) {
   double sum = 0;
   for (int i = 0; i < a.rows(); ++i) {
-    double r = a.b[i];
+    double r = b[i];
     for (int e = a.first[i]; e < a.first[i + 1]; ++e) r -= a.value[e] * x[a.column[e]];
     sum += r * r;
   }

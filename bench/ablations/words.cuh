@@ -24,6 +24,8 @@ extern __shared__ __align__(16) double memory_of_block[];
 __device__ inline double* room() { return memory_of_block; }
 
 __device__ inline void sync_block() { __syncthreads(); }
+// Loads before it are issued before those behind it: ptxas would put each beside its use.
+__device__ inline void loads_first() { __syncwarp(__activemask()); }
 __device__ inline void grid_sync() { cooperative_groups::this_grid().sync(); }
 
 // Orders what the block has written before its last barrier before what this thread writes next,

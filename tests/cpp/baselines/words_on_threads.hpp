@@ -58,6 +58,7 @@ inline unsigned block() { return place.number; }
 inline unsigned lane() { return place.lane; }
 inline unsigned lanes() { return place.lanes; }
 inline double* room() { return place.block->room.data(); }
+inline void loads_first() {}
 inline void sync_block() { place.block->all.arrive_and_wait(); }
 inline void grid_sync() { place.grid->all.arrive_and_wait(); }
 inline void fence(bool) { std::atomic_thread_fence(std::memory_order_seq_cst); }
