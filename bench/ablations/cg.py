@@ -4,12 +4,17 @@ Variants are kernels of cg.cuh, compiled by nvcc where they run; none is part of
 them cpufree's own cg and pipecg, whose rows are compressed slices and whose blocks wait for their
 neighbours alone: variants say what a choice costs in one plain kernel, not how fast cpufree is.
 
+All do as many iterations, once and twice; the difference counts, warm, its median.
+
 - `cg flags`, `cg grid_sync`: sums by packets of all blocks, or by the barrier of the grid.
 - `cg gets`: values of other GPUs one by one, by blocking loads; on one GPU there are none.
-- `cg merge`: products by merge paths instead of lanes of a row.
-- `cg managed`: `cg flags` in managed memory.
+- `cg merge`: products by merge paths instead of lanes of a row, of which each has as many entries.
+- `cg managed`: `cg flags` in managed memory, on one GPU alone: pages of several would move to and
+  fro.
 - `pipecg flags`, `pipecg one block`: sums by all blocks, or by one that has no rows.
-- `pipecg no sums`: without sums, for their share; it solves nothing.
+- `pipecg no sums`: `pipecg flags` without its sums; it solves nothing. The barrier behind the new
+  operand is left, so the difference is what the sums take beyond one barrier of an iteration, not
+  what all waiting takes.
 """
 
 import tempfile
@@ -23,7 +28,7 @@ import cpufree
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.process import ask, compiled
-from cpufree.bench.declared.solving import iterating, matrix
+from cpufree.bench.declared.solving import Slope, iterating, matrix, median_of
 
 SOURCE = Path(__file__).with_suffix(".cu")
 VARIANTS = ("cg flags", "cg grid_sync", "cg gets", "cg merge", "cg managed")
@@ -48,10 +53,22 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
             return lambda: ask([program, name, what, *numbers, memory], RUN_LIMIT)
 
         found: dict[str, Call] = {one: variant(one) for one in (*VARIANTS, *PIPELINED)}
+        if case.pes > 1:
+            del found["cg managed"]
         with cpufree.Solver(A, engine="cuda_p2p", pes=case.pes, pc="none") as solver:
             for method in ("cg", "pipecg"):
-                found[f"cpufree {method}"] = iterating(solver, b, case.iterations, method=method)
+                found[f"cpufree {method}"] = median_of(ours(solver, b, case, method), case.inside)
             yield found
+
+
+def ours(solver: cpufree.Solver, b: Any, case: Case, method: str) -> Slope:
+    """Return cpufree's iterations: seconds of one, as those of variants out of two lengths."""
+
+    def seconds(count: int) -> float:
+        each = iterating(solver, b, count, method=method)()["seconds"]
+        return float(each * count)
+
+    return Slope(seconds, short=case.iterations, most=case.iterations)
 
 
 BENCH = Bench(
