@@ -17,7 +17,7 @@ NVCC = Path("/usr/local/cuda/bin/nvcc")
 @pytest.mark.skipif(not NVCC.exists(), reason="needs nvcc")
 @pytest.mark.parametrize("name", ["cg", "jacobi", "launches"])
 def test_programs_compile(name: str, tmp_path: Path) -> None:
-    words = [str(NVCC), "-std=c++20", "-arch=sm_90", "-ptx", "-o", str(tmp_path / "out.ptx")]
+    words = [str(NVCC), "-std=c++20", "-arch=sm_90", "-cubin", "-o", str(tmp_path / "out.cubin")]
     done = subprocess.run(
         [*words, str(FOLDER / f"{name}.cu")], capture_output=True, text=True, timeout=300
     )
