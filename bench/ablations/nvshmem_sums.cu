@@ -5,7 +5,9 @@
 //   nvshmem_sums PE PES FILE WHAT ROUNDS REPEATS
 //
 // PE 0 writes NVSHMEM's identity into FILE, which others read. One line of JSON of each PE: median
-// and least seconds of one. Each sum is checked.
+// and least seconds of one, less those of a loop that does nothing. A launch before them checks
+// sums. Packets are waited for four seconds at most; NVSHMEM's own waits have no bound but the
+// limit that the process has.
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
@@ -20,9 +22,10 @@
 
 namespace ablations {
 
-enum class What { thread, warp, block, barrier, sync, packets };
+enum class What { thread, warp, block, barrier, sync, packets, nothing };
 const char* const kNames[] = {"thread", "warp", "block", "barrier", "sync", "packets"};
 constexpr int kThreads = 512;
+constexpr int kWarmUps = 50;  // launches: PEs must have as many, so they go by no clock
 
 struct Args {
   What what;
@@ -71,10 +74,18 @@ __device__ void once(const Args& a, Epoch epoch) {
     case What::packets:
       by_packets(a, epoch);
       break;
+    case What::nothing:
+      break;
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 1) sums_kernel(const __grid_constant__ Args a) {
+__global__ void __launch_bounds__(kThreads, 1) times_kernel(const __grid_constant__ Args a) {
+  for (int k = 0; k < a.rounds; ++k) {
+    once(a, a.before + static_cast<Epoch>(k) + 1);
+    sync_block();
+  }
+}
+__global__ void __launch_bounds__(kThreads, 1) checks_kernel(const __grid_constant__ Args a) {
   const bool sums = a.what != What::barrier && a.what != What::sync;
   for (int k = 0; k < a.rounds; ++k) {
     if (lane() == 0) *a.from = a.pe + 1.0 + k;
@@ -109,20 +120,42 @@ nvshmemx_uniqueid_t identity(int pe, const std::string& file) {
   std::exit(3);
 }
 
-double seconds_of(Args& a, cudaEvent_t begin, cudaEvent_t end) {
-  void* given[] = {&a};
-  nvshmem_barrier_all();
-  EXPECT(cudaEventRecord(begin, nullptr));
-  if (nvshmemx_collective_launch(reinterpret_cast<const void*>(sums_kernel), dim3(1),
-                                 dim3(kThreads), given, 0, nullptr) != 0)
-    std::exit(3);
-  EXPECT(cudaEventRecord(end, nullptr));
-  EXPECT(cudaDeviceSynchronize());
-  a.before += static_cast<Epoch>(a.rounds);
-  float ms = 0;
-  EXPECT(cudaEventElapsedTime(&ms, begin, end));
-  return 1e-3 * ms;
-}
+// Launches on all PEs; times seconds.
+class Launches {
+ public:
+  explicit Launches(const Args& a) : a_(a) {
+    EXPECT(cudaEventCreate(&begin_));
+    EXPECT(cudaEventCreate(&end_));
+  }
+  double launch(void (*kernel)(Args), What what, int rounds) {
+    a_.what = what, a_.rounds = rounds;
+    void* given[] = {&a_};
+    nvshmem_barrier_all();
+    EXPECT(cudaEventRecord(begin_, nullptr));
+    if (nvshmemx_collective_launch(reinterpret_cast<const void*>(kernel), dim3(1), dim3(kThreads),
+                                   given, 0, nullptr) != 0)
+      std::exit(3);
+    EXPECT(cudaEventRecord(end_, nullptr));
+    EXPECT(cudaDeviceSynchronize());
+    a_.before += static_cast<Epoch>(rounds);
+    float ms = 0;
+    EXPECT(cudaEventElapsedTime(&ms, begin_, end_));
+    return 1e-3 * ms;
+  }
+  // Seconds of one: the difference of two lengths, less that of the loop.
+  double one(What what, int rounds) {
+    const auto both = [&](What which) {
+      const double once = launch(times_kernel, which, rounds);
+      return (launch(times_kernel, which, 2 * rounds) - once) / rounds;
+    };
+    const double loop = both(What::nothing);
+    return both(what) - loop;
+  }
+
+ private:
+  Args a_;
+  cudaEvent_t begin_, end_;
+};
 
 }  // namespace ablations
 
@@ -141,7 +174,6 @@ int main(int count, char** words) {
     std::fprintf(stderr, "nvshmem_sums: '%s' on %d PEs is not known\n", words[4], a.pes);
     return 2;
   }
-  a.what = static_cast<What>(what);
   EXPECT(cudaSetDevice(a.pe));
   nvshmemx_uniqueid_t id = identity(a.pe, words[3]);
   nvshmemx_init_attr_t how = NVSHMEMX_INIT_ATTR_INITIALIZER;
@@ -152,22 +184,17 @@ int main(int count, char** words) {
   a.slots = static_cast<Packet*>(nvshmem_calloc(2 * a.pes, sizeof(Packet)));
   EXPECT(cudaMallocManaged(&a.wrong, sizeof(int)));
   *a.wrong = 0;
-  cudaEvent_t begin, end;
-  EXPECT(cudaEventCreate(&begin));
-  EXPECT(cudaEventCreate(&end));
-  std::vector<double> times;
   const int rounds = std::atoi(words[5]), repeats = std::atoi(words[6]);
-  for (int k = -2; k < repeats; ++k) {  // the first two load and warm up
-    a.rounds = rounds;
-    const double one = seconds_of(a, begin, end);
-    a.rounds = 2 * rounds;
-    const double two = seconds_of(a, begin, end);
-    if (k >= 0) times.push_back((two - one) / rounds);
-  }
+  const What asked = static_cast<What>(what);
+  Launches launches(a);
+  launches.launch(checks_kernel, asked, rounds);
   if (*a.wrong != 0) {
     std::fprintf(stderr, "nvshmem_sums: %d sums are wrong\n", *a.wrong);
     return 4;
   }
+  for (int k = 0; k < kWarmUps; ++k) launches.launch(times_kernel, asked, 2 * rounds);
+  std::vector<double> times;
+  for (int k = 0; k < repeats; ++k) times.push_back(launches.one(asked, rounds));
   std::printf("{\"seconds\": %.9g, \"least\": %.9g}\n", median(times), quantile(times, 0));
   std::fflush(stdout);
   nvshmem_finalize();

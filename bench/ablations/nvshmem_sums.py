@@ -1,7 +1,8 @@
 """Sums of one value within a kernel: by NVSHMEM, called by thread, warp or block, and by packets.
 
 After Ismayilov 2023, section 3.3, and Trotter et al. 2025. `barrier`, `sync`: NVSHMEM's barriers of
-all PEs, without a sum. One process for each of at least two GPUs; the slowest counts.
+all PEs, without a sum. One process for each of at least two GPUs; the slowest counts. Waits within
+NVSHMEM are bounded by the limit of the process alone, RUN_LIMIT.
 """
 
 import tempfile
