@@ -1,8 +1,9 @@
 """Joules that GPUs take for an iteration of conjugate gradients, by NVML's counters, by contender.
 
-Each contender solves again and again for some seconds, between two ticks of the counters. `idle`:
-what the GPU takes in the time of an iteration of cpufree while it does nothing. Processors of the
-host are not counted, though baselines keep them busy.
+Each contender solves again and again for some seconds, between two ticks of the counters: with few
+iterations, then with many. What counts is the difference of the two, so that what a call takes
+besides iterations is left out. `idle`: what the GPU takes in the time of an iteration of cpufree
+while it does nothing. Processors of the host are not counted, though baselines keep them busy.
 """
 
 import time
@@ -14,32 +15,49 @@ from cpufree.bench.contenders.registry import make
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.energy import Meter
+from cpufree.engines.gpus import find, select
+from cpufree.errors import CpufreeError
 
 CONTENDERS = ("cpufree", "single_gpu", "nccl_graph", "graph_while", "nccl", "peer_copy")
 
 
+FEW = 100
+
+
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
-    gpus = list(range(case.pes))
-    meter, (source, *_) = Meter(gpus), cases([case.matrix])
+    there = select(range(case.pes), find(), "--pes")
+    meter, (source, *_) = Meter([gpu.uuid for gpu in there]), cases([case.matrix])
     problem = Problem(source, "double", default_cache())
     case.facts.update(rows=problem.facts["rows"], nonzeros=problem.facts["nnz"])
-    folder, loaded, apiece = problem.for_pes(case.pes), {}, {}
+    folder, apiece = problem.for_pes(case.pes), dict[str, float]()
+    loaded: dict[str, Any] = {}
+
+    def one(name: str, iterations: int) -> tuple[float, float]:
+        """Return the joules and the seconds of a solve."""
+        asked = {"method": case.method, "iterations": iterations, "max_iterations": 10**6}
+
+        def solve() -> None:
+            done = loaded[name].solve(asked)["iterations"]
+            if done != iterations:
+                raise CpufreeError(f"{name} ended after {done} of {iterations} iterations")
+
+        solve()  # warms up
+        used = meter.used(solve, case.watched)
+        return used.joules / used.calls, used.seconds / used.calls
 
     def using(name: str) -> Callable[[], dict[str, Any]]:
         def use() -> dict[str, Any]:
             if name not in loaded:
+                gpus = [gpu.index for gpu in there]
                 loaded[name] = make(name)
                 loaded[name].load(folder, {"pes": case.pes, "gpus": gpus, "preconditioner": "none"})
-            asked = {"method": case.method, "iterations": case.iterations, "max_iterations": 10**6}
-            loaded[name].solve(asked)  # warms up
-            used = meter.used(lambda: loaded[name].solve(asked), case.watched)
-            count = used.calls * case.iterations
-            apiece[name] = used.seconds / count
-            return {
-                "joules": used.joules / count,
-                "watts": used.joules / used.seconds,
-                "seconds": used.seconds / count,
-            }
+            few, many = one(name, FEW), one(name, case.iterations)
+            more = case.iterations - FEW
+            joules, seconds = (many[0] - few[0]) / more, (many[1] - few[1]) / more
+            if seconds <= 0:
+                raise CpufreeError(f"{name}: ask for more than {case.iterations} iterations")
+            apiece[name] = seconds
+            return {"joules": joules, "watts": joules / seconds, "seconds": seconds}
 
         return use
 
@@ -67,7 +85,7 @@ BENCH = Bench(
         ),
         "pes": (1,),
         "method": ("pipecg",),
-        "iterations": (100,),
+        "iterations": (500,),  # solves that reach rounding errors end
         "watched": (2.0,),
     },
     quick={"matrix": ("gen:poisson2d?nx=300,ny=300",), "watched": (0.5,)},

@@ -11,9 +11,11 @@ from cpufree.bench.declared import energy
 from cpufree.bench.declared.energy import Meter
 from cpufree.errors import UnsupportedError
 
+HERE, ABSENT = "0123abcd456789abcdef0123456789ab", "f" * 32
+
 
 class Nvml:
-    """NVML's functions: each GPU takes 5 J every third look; GPU 7 is not there."""
+    """NVML's functions: each GPU takes 5 J every third look; the GPU ABSENT is not there."""
 
     def __init__(self, per_tick: int = 5000) -> None:
         self.per_tick, self.looks = per_tick, 0
@@ -22,10 +24,11 @@ class Nvml:
         """Start."""
         return 0
 
-    def nvmlDeviceGetHandleByIndex_v2(self, gpu: int, handle: Any) -> int:
+    def nvmlDeviceGetHandleByUUID(self, name: bytes, handle: Any) -> int:
         """Give the handle of a GPU."""
-        handle._obj.value = gpu + 1
-        return 0 if gpu < 7 else 6
+        assert name == b"GPU-0123abcd-4567-89ab-cdef-0123456789ab" or b"ffff" in name
+        handle._obj.value = 1
+        return 6 if b"ffff" in name else 0
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any, found: Any) -> int:
         """Tell millijoules."""
@@ -37,7 +40,7 @@ class Nvml:
 
 def test_used_is_what_lies_between_two_ticks() -> None:
     nvml, done = Nvml(), []
-    meter = Meter([0], nvml)
+    meter = Meter([HERE], nvml)
     used = meter.used(lambda: done.append(1), 0.0001)
     assert used.calls == len(done) > 0
     assert used.joules == 5.0  # no look while it works
@@ -45,11 +48,11 @@ def test_used_is_what_lies_between_two_ticks() -> None:
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsupportedError, match="NVML refuses GPU 7"):
-        Meter([7], Nvml())
+    with pytest.raises(UnsupportedError, match="NVML refuses GPU-ffffffff-"):
+        Meter([ABSENT], Nvml())
     monkeypatch.setattr(energy, "LONGEST_TICK", 0.01)
     with pytest.raises(UnsupportedError, match="stands still"):
-        Meter([0], Nvml(per_tick=0)).used(lambda: None, 0.0)
+        Meter([HERE], Nvml(per_tick=0)).used(lambda: None, 0.0)
     monkeypatch.setattr(energy, "LIBRARY", "libnone.so.9")
     with pytest.raises(UnsupportedError, match="comes with the driver"):
-        Meter([0])
+        Meter([HERE])

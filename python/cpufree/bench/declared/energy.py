@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from cpufree.errors import UnsupportedError
 
@@ -25,12 +26,13 @@ class Used:
 
 
 class Meter:
-    """The counters of some GPUs, by NVML's numbers, which are those without CUDA_VISIBLE_DEVICES.
+    """The counters of some GPUs, each named by its UUID in hexadecimal, as `Gpu.uuid` has it.
 
+    NVML's numbers of GPUs are not CUDA's where CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER is set.
     Raises UnsupportedError where NVML is missing or a GPU has no counter.
     """
 
-    def __init__(self, gpus: Sequence[int], library: Any = None) -> None:
+    def __init__(self, uuids: Sequence[str], library: Any = None) -> None:
         try:
             self._nvml = ctypes.CDLL(LIBRARY) if library is None else library
         except OSError as error:
@@ -40,10 +42,10 @@ class Meter:
             ) from None
         self._expect(self._nvml.nvmlInit_v2(), "nvmlInit_v2")
         self._gpus = []
-        for gpu in gpus:
-            handle = ctypes.c_void_p()
-            status = self._nvml.nvmlDeviceGetHandleByIndex_v2(gpu, ctypes.byref(handle))
-            self._expect(status, f"GPU {gpu}")
+        for uuid in uuids:
+            handle, name = ctypes.c_void_p(), f"GPU-{UUID(hex=uuid)}"
+            status = self._nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
+            self._expect(status, name)
             self._gpus.append(handle)
         self.joules()
 
