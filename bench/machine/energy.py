@@ -19,9 +19,8 @@ from cpufree.engines.gpus import find, select
 from cpufree.errors import CpufreeError
 
 CONTENDERS = ("cpufree", "single_gpu", "nccl_graph", "graph_while", "nccl", "peer_copy")
-
-
 FEW = 100
+"""Iterations of the shorter solves."""
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
