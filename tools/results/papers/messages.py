@@ -121,7 +121,7 @@ def overheads() -> str:
             t, m = found.seconds, found.sizes
             spread = f"{_micro(float(t.min()))} to {_micro(float(t.max()))}"
             rows.append([name, f"`{way}`", spread, f"{r_squared(t, curve(m)):.3f}"])
-    return markdown(["GPU", "way", "8 B to 8 MiB, µs", "R² of the fit"], rows)
+    return markdown(["GPU", "way", "least to most of all sizes, µs", "R² of the fit"], rows)
 
 
 def granularity() -> str:
