@@ -14,7 +14,7 @@ from cli_runner import runner
 from cpufree.bench.core import records
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
-from cpufree.bench.declared.solving import Slope
+from cpufree.bench.declared.solving import Slope, median_of
 from cpufree.bench.declared.table import means, rows
 from cpufree.errors import InvalidInputError
 
@@ -186,6 +186,19 @@ def test_a_slope_is_free_of_what_a_run_takes_however_short() -> None:
     answer = slope()
     assert answer["seconds"] == pytest.approx(0.25)
     assert json.dumps(answer)
+
+
+def test_a_median_of_slopes_leaves_out_the_first_and_odd_ones() -> None:
+    calls: list[int] = []
+
+    def seconds(steps: int) -> float:
+        calls.append(steps)
+        return 0.25 * steps * (100.0 if len(calls) in (4, 8, 11) else 1.0)
+
+    answer = median_of(Slope(seconds, short=20, most=20), 3)()
+    assert (answer["seconds"], answer["steps"]) == (pytest.approx(0.25), 20)
+    assert answer["least"] < 0.25
+    assert len(calls) == 3 + 2 * (1 + 3)
 
 
 def test_a_file_runs_by_the_command_line(
