@@ -164,7 +164,9 @@ def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Findi
         if version == 0:  # a processor
             continue
         name = f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
-        state = "most kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
+        state = (
+            "most kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
+        )
         detail = f"AMD {name}: there is no engine for it{'; ' + state if state else ''}"
         findings.append(Finding(f"AMD GPU {len(findings)}", Status.NOTE, detail))
     return findings
