@@ -100,7 +100,7 @@ def test_a_fault_of_a_block_is_named(
     text = replace(kernel.text, text=f"{kernel.text.text}\n#define __device__\n{ports}")
     monkeypatch.setattr(build, "_TRACED", ON_THREADS)
     live: list[HangReport] = []
-    given = replace(kernel, text=text), arguments, lowered, BLOCKS, 1 << 10, 0.25
+    given = replace(kernel, text=text), arguments, lowered, BLOCKS, 1 << 10, 1.0
     with pytest.raises(WaitTimeoutError) as caught:
         traced_kernel(*given, Recording(on_wait=live.append, after=0.06))
     first = diagnose_error(caught.value).verdicts[0]

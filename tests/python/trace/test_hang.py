@@ -60,15 +60,19 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Any:
 def hang(
     pes: int, blocks: int, method: str = "prcg", **how: Any
 ) -> tuple[HangReport, list[HangReport]]:
-    """Return the report of a traced solve that hangs, and those from while it did."""
+    """Return the report of a traced solve that hangs, and those from while it did.
+
+    On a busy machine the host may not get to look within the limit: then it hangs once more.
+    """
     b = np.ones(A.shape[0])
     live: list[HangReport] = []
     recording = Recording(on_wait=live.append, after=0.06, **how)
-    with (
-        cpufree.Solver(A, engine="cpu_threads", pes=pes, blocks=blocks) as solver,
-        pytest.raises(WaitTimeoutError) as caught,
-    ):
-        solver.solve(b, method=method, trace=recording, wait_limit=LIMIT)
+    with cpufree.Solver(A, engine="cpu_threads", pes=pes, blocks=blocks) as solver:
+        for _ in range(5):
+            with pytest.raises(WaitTimeoutError) as caught:
+                solver.solve(b, method=method, trace=recording, wait_limit=LIMIT)
+            if live:
+                break
     assert caught.value.raw_trace is not None
     return diagnose_error(caught.value), live
 
@@ -159,7 +163,7 @@ def test_long_waits_are_said_where_nobody_asks(
         cpufree.Solver(A, engine="cpu_threads", pes=3, blocks=1) as solver,
         pytest.raises(WaitTimeoutError),
     ):
-        solver.solve(np.ones(A.shape[0]), trace=Recording(after=0.06), wait_limit=LIMIT)
+        solver.solve(np.ones(A.shape[0]), trace=Recording(after=0.06), wait_limit=4 * LIMIT)
     assert "kernels wait:" in caplog.text and "for PE 0: halo arrival" in caplog.text
 
 
