@@ -189,9 +189,11 @@ def table_3() -> str:
     rate = run.by_cg * cg.copy_rate(cg.EIGHT) / 1e12
     return filled(
         f"poisson1d with 10⁹ rows on eight H200: {rate:.2f} TB/s per GPU by the count of Trotter "
-        f"et al. for CG, {run.by_cg:.2f} of the copy rate. Their Table 3 has {PER_GPU_TABLE_3} "
-        f"TB/s of aCG (MPI) per H100 of 16, {SHARE_OF_TABLE_3:.2f} of the memory's "
-        "2.02 TB/s. heart15 (874 M rows) was not generated: its CSR takes some 93 GB."
+        f"et al. for CG (run: `prcg` with Jacobi), {run.by_cg:.2f} of the copy rate measured "
+        f"there. Their Table 3 has {PER_GPU_TABLE_3} TB/s of aCG (MPI) per H100 of 16, "
+        f"{SHARE_OF_TABLE_3:.2f} of the nominal 2.02 TB/s of its memory; of H200's nominal "
+        f"4.8 TB/s ours is {rate / 4.8:.2f}. heart15 (874 M rows) was not generated: its CSR takes "
+        "some 93 GB."
     )
 
 
