@@ -68,7 +68,7 @@ def by_cupy(systems: list[Any], b: np.ndarray) -> Callable[[], Any]:
     right = cupy.asarray(b)
 
     def run() -> Any:
-        x = [csl.cg(A, v, tol=RTOL, M=M)[0] for A, v, M in zip(there, right, inverse, strict=True)]
+        x = [csl.cg(A, v, rtol=RTOL, M=M)[0] for A, v, M in zip(there, right, inverse, strict=True)]
         return [cupy.asnumpy(y) for y in x]
 
     return run

@@ -36,6 +36,7 @@ ROOTS = (
     "cpufree/programs/solo_port.hpp",
     "cpufree/programs/stream_runtime.hpp",
     "cpufree/programs/tile_runtime.hpp",
+    "cpufree/solvers/block_cg.hpp",
     "cpufree/solvers/kernel.hpp",
     "cpufree/solvers/many.hpp",
     "cpufree/solvers/study.hpp",

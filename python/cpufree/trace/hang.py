@@ -123,7 +123,8 @@ def diagnose(blocks: Sequence[Mapping[str, Any]], trace: Trace | None = None) ->
     known = {wait.block: wait for wait in waits}
     sampled = trace is not None and bool(len(trace.select(Kind.LEFT_OUT)))
     issued = None if trace is None or sampled else Issued(trace)
-    verdicts = [v for w in waits if w.waits for v in [_judge(w, known, issued)] if v is not None]
+    judged = (_judge(wait, known, issued) for wait in waits if wait.waits)
+    verdicts = _before_the_end([verdict for verdict in judged if verdict is not None])
     verdicts.sort(key=lambda v: _RANK.index(v.cause))
     cycle = find_cycle(known)
     if cycle and all(v.cause is Cause.BUSY for v in verdicts):
@@ -155,6 +156,12 @@ _RANK = (
     *(Cause.DEAD, Cause.STOPPED, Cause.LEFT, Cause.MISDIRECTED, Cause.LOST, Cause.TOO_LOW),
     *(Cause.THRESHOLD, Cause.LATE, Cause.NEVER_SENT, Cause.BUSY, Cause.CYCLE),
 )
+
+
+def _before_the_end(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Leave out what blocks that came late waited for: the others had given up by then."""
+    late = {v.culprit for v in verdicts if v.cause is Cause.LATE and v.culprit != v.waiter}
+    return [v for v in verdicts if v.cause is Cause.LATE or v.waiter not in late]
 
 
 def _judge(wait: Wait, known: Mapping[Block, Wait], issued: Issued | None) -> Verdict | None:
