@@ -7,8 +7,10 @@ which is written in JAX, and by more solves, which call back to the host.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -98,7 +100,9 @@ def solve(
     [-0.666...  0.333... -0.666...  0.333...]
     """
     asked = Asked(rtol, maxiter, method, pc, engine, pes, gpus, check, time_limit, wait_limit)
-    data, indices, indptr = _parts(A)
+    parts = _parts(A)
+    known = tuple(_Known.of(part) for part in parts)
+    data, indices, indptr = jnp.asarray(parts[0]), *parts[1:]
     b = jnp.asarray(b)
     n = int(indptr.shape[0]) - 1
     require_type(data.dtype.name, b.dtype.name, "b")
@@ -112,10 +116,9 @@ def solve(
 
     def solve_on_host(what: str, _: Any, right: Any) -> Any:
         found = jax.ShapeDtypeStruct(right.shape, right.dtype)
-        call = partial(_solve_batch, _Call(solver, asked, what, right.dtype), right.ndim)
-        return jax.pure_callback(
-            call, found, data, indices, indptr, right, vmap_method="expand_dims"
-        )
+        call = partial(_solve_batch, _Call(solver, asked, what, right.dtype), right.ndim, known)
+        unknown = [v for v, kept in zip((data, indices, indptr), known, strict=True) if not kept]
+        return jax.pure_callback(call, found, *unknown, right, vmap_method="expand_dims")
 
     return jax.lax.custom_linear_solve(
         product,
@@ -142,16 +145,47 @@ def forget() -> None:
 
 
 _KEPT: OrderedDict[Any, Solver] = OrderedDict()
+# Digests of arrays of JAX, which never change, by id: those made last.
+_DIGESTS: OrderedDict[int, tuple[weakref.ref[Any], int]] = OrderedDict()
 _KEPT_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An array that JAX does not trace: it crosses to the host once, not in each call."""
+
+    array: npt.NDArray[Any]
+    digest: int
+
+    @classmethod
+    def of(cls, array: Any) -> _Known | None:
+        """Return it; None for one that JAX traces."""
+        if isinstance(array, jax.core.Tracer):
+            return None
+        if not isinstance(array, jax.Array):
+            # The caller may change it later, which JAX does not see, either.
+            own = np.array(array)
+            if own.dtype.kind == "f":
+                own = own.astype(jax.dtypes.canonicalize_dtype(own.dtype), copy=False)
+            return cls(own, digest(own))
+        here = np.asarray(array)  # JAX keeps it beside the array
+        with _KEPT_LOCK:
+            reference, number = _DIGESTS.get(id(array), (None, 0))
+            if reference is None or reference() is not array:
+                number = digest(here)
+                _DIGESTS[id(array)] = weakref.ref(array), number
+                while len(_DIGESTS) > 3 * MOST_KEPT:
+                    _DIGESTS.popitem(last=False)
+        return cls(here, number)
 
 
 class _Values:
     """A matrix on the host that knows its content again, by digests."""
 
-    def __init__(self, data: Any, indices: Any, indptr: Any) -> None:
-        self._arrays: tuple[Any, ...] = (data, indices, indptr)
-        self.pattern = (digest(indptr), digest(indices), data.dtype.name)
-        self._content = (self.pattern, digest(data))
+    def __init__(self, data: _Known, indices: _Known, indptr: _Known) -> None:
+        self._arrays: tuple[Any, ...] = (data.array, indices.array, indptr.array)
+        self.pattern = (indptr.digest, indices.digest, data.array.dtype.name)
+        self._content = (self.pattern, data.digest)
 
     def matrix(self) -> Any:
         """Return the matrix as Solver takes it; its arrays are shared."""
@@ -210,21 +244,28 @@ class _Call:
             return _KEPT[key]
 
 
+def _fresh(array: npt.NDArray[Any]) -> _Known:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return _Known(flat, digest(flat))
+
+
 def _solve_batch(
-    call: _Call, rank: int, data: Any, indices: Any, indptr: Any, b: Any
+    call: _Call, rank: int, known: tuple[_Known | None, ...], *given: Any
 ) -> npt.NDArray[Any]:
     """Return x for what vmap has stacked: its axes come first, of size 1 in arrays without.
 
-    `rank`: of one b.
+    `rank`: of one b. `known`: values, columns and row pointers of A; those that are None are given,
+    and b after them.
     """
-    arrays = [np.asarray(v) for v in (data, indices, indptr)]
-    b = np.asarray(b)
+    *unknown, b = (np.asarray(v) for v in given)
+    rest = iter(unknown)
+    arrays = [next(rest) if part is None else part.array for part in known]
     call.require_types(arrays[0], b)
     stacked = [v.shape[:-1] for v in arrays]
     one = b.shape[b.ndim - rank :]
     batch = np.broadcast_shapes(*stacked, b.shape[: b.ndim - rank])
     if all(size == 1 for shape in stacked for size in shape):
-        values = _Values(*(v.reshape(-1) for v in arrays))
+        values = _Values(*(p or _fresh(v) for p, v in zip(known, arrays, strict=True)))
         if not batch:
             return np.asarray(call.solve(values, b))
         # All are columns of one b.
@@ -235,7 +276,7 @@ def _solve_batch(
     wide = [np.broadcast_to(v, (*batch, v.shape[-1])) for v in arrays]
     right = np.broadcast_to(b, x.shape)
     for k in np.ndindex(batch):
-        x[k] = call.solve(_Values(*(np.ascontiguousarray(v[k]) for v in wide)), right[k])
+        x[k] = call.solve(_Values(*(_fresh(v[k]) for v in wide)), right[k])
     return x
 
 
@@ -252,9 +293,8 @@ def _parts(A: Any) -> tuple[Any, Any, Any]:
             f"A is a {type(A).__name__}: pass a jax.experimental.sparse.BCSR (of a BCOO: "
             "BCSR.from_bcoo(A)), or the tuple (data, indices, indptr)"
         )
-    # A pattern that is known while a function is traced stays so.
-    indices, indptr = (v if isinstance(v, jax.Array) else np.asarray(v) for v in parts[1:])
-    data = jnp.asarray(parts[0])
+    # What is known while a function is traced stays so.
+    data, indices, indptr = (v if isinstance(v, jax.Array) else np.asarray(v) for v in parts)
     if {v.ndim for v in (data, indices, indptr)} != {1} or data.shape != indices.shape:
         shapes = ", ".join(str(v.shape) for v in (data, indices, indptr))
         raise MatrixError(f"A has arrays of shapes {shapes}: they must be (nnz,), (nnz,), (n+1,)")

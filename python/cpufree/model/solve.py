@@ -41,11 +41,11 @@ class Loops:
     products: int = 1
     """With A, each after an exchange."""
     like: str = ""
-    """The method whose constants stand in, as no record on GPUs has this one; "": its own."""
+    """The method whose constants stand in, as this one has none; "": its own."""
 
 
 UNMEASURED = 2.0
-"""By how much both ends of an interval are further away then. A guess."""
+"""By how much both ends of an interval are further away without a record. A guess."""
 
 LOOPS: Mapping[str, Loops] = {
     # x, r, p read and written, s written and read, p and r read once more.
@@ -146,9 +146,7 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
         "loops": machine.number(f"iteration.beside_{loops.like or method}", "s"),
     }
     seconds = sum(parts.values())
-    wider = UNMEASURED if loops.like else 1.0
-    low = machine.number("iteration.least", "1") / wider
-    high = machine.number("iteration.most", "1") * wider
+    low, high = machine.number("iteration.least", "1"), machine.number("iteration.most", "1")
     return IterationTime(seconds, low * seconds, high * seconds, parts)
 
 

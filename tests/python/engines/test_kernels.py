@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from cpufree.extension import COMPILER, find_compiler, load_for
 
 ROOT = Path(__file__).resolve().parents[3]
 # What cpufree/gpu/device_std.hpp stands in for: no header of containers, strings or streams.
+NAMES_OF_KERNELS = "cpufree/solvers/host/kernel_names.hpp"
 FOR_KERNELS = {
     *("cmath", "concepts", "cstddef", "cstdint", "cstring", "limits", "new"),
     *("type_traits", "utility"),
@@ -114,3 +116,16 @@ def test_headers_of_kernels_are_the_files_they_are_made_of(embedded: Path) -> No
     assert str(ROOT / name) in files
     assert all(Path(file).is_file() for file in files)
     assert (ROOT / name).read_text().splitlines()[0] in embedded.read_text()
+
+
+def test_headers_that_texts_of_gpu_kernels_include_are_embedded(embedded: Path) -> None:
+    # Those of programs are named by Python's emitters, whose texts the tests of the compiler build.
+    places = [*ROOT.glob("cpufree/**/gpu/**/*.[ch]pp"), ROOT / NAMES_OF_KERNELS]
+    lines = [line for place in places for line in place.read_text().splitlines()]
+    named = r'"([\w/]+/\w+\.(?:hpp|cuh))"'
+    names = {name for line in lines if "#" not in line for name in re.findall(named, line)}
+    assert {"solvers/block_cg.hpp", "solvers/kernel.hpp"} <= names
+    texts = embedded.read_text()
+    for name in sorted(names):
+        full = name if name.startswith("cpufree/") else f"cpufree/{name}"
+        assert f'{{"{full}"' in texts, f"{full}: cmake/embed_headers.py lists none that includes it"

@@ -203,7 +203,32 @@ def test_arrays_that_jax_rounds_on_their_way_are_refused() -> None:
     call = _Call(None, None, "the solve", np.dtype(np.float64))  # type: ignore[arg-type]
     arrays = (A.data.astype(np.float32), A.indices, A.indptr, np.ones(N, np.float32))
     with pytest.raises(InvalidInputError, match="JAX has rounded A and b from float64 to float32"):
-        _solve_batch(call, 1, *arrays)
+        _solve_batch(call, 1, (None, None, None), *arrays)
+
+
+def test_what_is_no_argument_crosses_to_the_host_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cpufree.gradients import jax_solve
+
+    seen: list[int] = []
+    solve_batch = jax_solve._solve_batch
+
+    def counted(call: Any, rank: int, known: Any, *given: Any) -> Any:
+        seen.append(len(given))
+        return solve_batch(call, rank, known, *given)
+
+    monkeypatch.setattr(jax_solve, "_solve_batch", counted)
+    data, b, pattern = jnp.asarray(A.data), random(N), (A.indices, jnp.asarray(A.indptr))
+    jax.jit(lambda b: solve((data, *pattern), b))(b).block_until_ready()
+    jax.jit(lambda data, b: solve((data, *pattern), b))(data, b).block_until_ready()
+    assert seen == [1, 2]
+
+
+def test_numpy_arrays_that_are_changed_later_leave_a_traced_function_as_it_is() -> None:
+    data, b = A.data.copy(), jnp.asarray(random(N))
+    call = jax.jit(lambda b: solve((data, A.indices, A.indptr), b, rtol=1e-12))
+    before = np.asarray(call(b))
+    data *= 2.0
+    assert np.array_equal(np.asarray(call(b)), before)
 
 
 def test_solve_that_does_not_converge_raises_where_jax_waits() -> None:

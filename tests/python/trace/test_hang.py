@@ -15,7 +15,7 @@ import cpufree
 from cpufree import cpu_kernels
 from cpufree.errors import WaitTimeoutError
 from cpufree.trace.asked import Recording
-from cpufree.trace.hang import HangReport, diagnose, diagnose_error
+from cpufree.trace.hang import HangReport, Verdict, _before_the_end, diagnose, diagnose_error
 from cpufree.trace.waits import Cause
 
 HEADER = Path(__file__).parents[1] / "support/faulty_kernel.hpp"
@@ -194,6 +194,13 @@ def test_a_dead_block_is_named(state: str) -> None:
     found = diagnose([wait(0, 1), wait(1, 0, state)])
     assert found.verdicts[0].cause is Cause.DEAD
     assert found.verdicts[0].culprit == (1, 0)
+
+
+def test_what_a_late_block_waits_for_after_the_end_is_no_cause() -> None:
+    late = Verdict(Cause.LATE, (1, 0), (0, 0), "reduction", "block 0 of PE 0 is late")
+    own = Verdict(Cause.THRESHOLD, (0, 0), (0, 3), "local arrival", "an epoch not due")
+    other = Verdict(Cause.THRESHOLD, (2, 0), (0, 3), "local arrival", "an epoch not due")
+    assert _before_the_end([own, late, other]) == [late, other]
 
 
 def test_blocks_that_wait_for_the_same_are_one_line() -> None:

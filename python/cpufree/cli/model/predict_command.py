@@ -161,7 +161,7 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
     told = [told_system(facts[0])] + [BEYOND] * (numbers[-1] > MOST_MEASURED)
     if like := LOOPS[method].like:
         told.append(
-            f"{method} was not measured on GPUs: constants are those of {like}, intervals wider"
+            f"{method} has no constants of its own: those of {like} stand in for them"
         )
     if given["precision"] != "double":
         told.append(
