@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from tools.results.papers import figure_1, grids, messages, products, solves, versions
+from tools.results.papers import ablations, figure_1, grids, messages, products, solves, versions
 
 _MAKERS: dict[str, Callable[[], str]] = {
     "strong scaling": solves.strong_scaling,
@@ -18,6 +18,9 @@ _MAKERS: dict[str, Callable[[], str]] = {
     "Flan": solves.flan,
     "table 3": solves.table_3,
     "figure 1": figure_1.figure_1,
+    "ablations, cg": ablations.cg,
+    "ablations, jacobi": ablations.jacobi,
+    "ablations, launches": ablations.launches,
     "launches": messages.launches,
     "distances": messages.distances,
     "synchronization": messages.synchronization,

@@ -160,9 +160,7 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
         save_plot(draw_prediction(name, numbers, times), given["plot"])
     told = [told_system(facts[0])] + [BEYOND] * (numbers[-1] > MOST_MEASURED)
     if like := LOOPS[method].like:
-        told.append(
-            f"{method} has no constants of its own: those of {like} stand in for them"
-        )
+        told.append(f"{method} has no constants of its own: those of {like} stand in for them")
     if given["precision"] != "double":
         told.append(
             f"{given['precision']} precision was not measured on GPUs: constants are those of "
