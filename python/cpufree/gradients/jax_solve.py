@@ -101,7 +101,7 @@ def solve(
     """
     asked = Asked(rtol, maxiter, method, pc, engine, pes, gpus, check, time_limit, wait_limit)
     parts = _parts(A)
-    known = tuple(_Known.of(part) for part in parts)
+    known = tuple(_Known.of(part) for part in parts) if _is_staged() else (None, None, None)
     data, indices, indptr = jnp.asarray(parts[0]), *parts[1:]
     b = jnp.asarray(b)
     n = int(indptr.shape[0]) - 1
@@ -165,7 +165,7 @@ class _Known:
         if not isinstance(array, jax.Array):
             # The caller may change it later, which JAX does not see, either.
             own = np.array(array)
-            if own.dtype.kind == "f":
+            if own.dtype.kind in "fiu":
                 own = own.astype(jax.dtypes.canonicalize_dtype(own.dtype), copy=False)
             return cls(own, digest(own))
         here = np.asarray(array)  # JAX keeps it beside the array
@@ -177,6 +177,15 @@ class _Known:
                 while len(_DIGESTS) > 3 * MOST_KEPT:
                     _DIGESTS.popitem(last=False)
         return cls(here, number)
+
+
+def _is_staged() -> bool:
+    """Return whether jit, or what is like it, traces.
+
+    It keeps the callback as long as the function, so that the callback may keep arrays. Of calls
+    outside JAX keeps callbacks, too, a new one each time, and for much longer than their arrays.
+    """
+    return isinstance(jnp.zeros(()), jax.core.Tracer)
 
 
 class _Values:
@@ -224,9 +233,10 @@ class _Call:
 
     def require_types(self, *arrays: Any) -> None:
         """Refuse arrays that are not of the type that was traced."""
-        if any(array.dtype != self.dtype for array in arrays):
+        other = [array.dtype for array in arrays if array.dtype != self.dtype]
+        if other:
             raise InvalidInputError(
-                f"JAX has rounded A and b from {self.dtype} to {arrays[0].dtype} on their way to "
+                f"JAX has rounded arrays from {self.dtype} to {other[0]} on their way to "
                 "the host: jax.enable_x64 holds for one thread, and this is another one; call "
                 "jax.config.update('jax_enable_x64', True), which holds for all"
             )

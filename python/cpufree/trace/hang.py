@@ -158,10 +158,14 @@ _RANK = (
 )
 
 
+# What giving up explains: messages that others would have sent later.
+_DUE_LATER = (Cause.THRESHOLD, Cause.NEVER_SENT)
+
+
 def _before_the_end(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Leave out what blocks that came late waited for: the others had given up by then."""
+    """Leave out what late blocks waited for, where others, who had given up, owed it later."""
     late = {v.culprit for v in verdicts if v.cause is Cause.LATE and v.culprit != v.waiter}
-    return [v for v in verdicts if v.cause is Cause.LATE or v.waiter not in late]
+    return [v for v in verdicts if v.cause not in _DUE_LATER or v.waiter not in late]
 
 
 def _judge(wait: Wait, known: Mapping[Block, Wait], issued: Issued | None) -> Verdict | None:

@@ -202,7 +202,7 @@ def test_arrays_that_jax_rounds_on_their_way_are_refused() -> None:
 
     call = _Call(None, None, "the solve", np.dtype(np.float64))  # type: ignore[arg-type]
     arrays = (A.data.astype(np.float32), A.indices, A.indptr, np.ones(N, np.float32))
-    with pytest.raises(InvalidInputError, match="JAX has rounded A and b from float64 to float32"):
+    with pytest.raises(InvalidInputError, match="JAX has rounded arrays from float64 to float32"):
         _solve_batch(call, 1, (None, None, None), *arrays)
 
 
@@ -221,6 +221,27 @@ def test_what_is_no_argument_crosses_to_the_host_once(monkeypatch: pytest.Monkey
     jax.jit(lambda b: solve((data, *pattern), b))(b).block_until_ready()
     jax.jit(lambda data, b: solve((data, *pattern), b))(data, b).block_until_ready()
     assert seen == [1, 2]
+
+
+def test_a_right_hand_side_that_jax_rounds_is_refused_where_the_matrix_is_known() -> None:
+    from cpufree.gradients.jax_solve import _Call, _Known, _solve_batch
+
+    call = _Call(None, None, "the solve", np.dtype(np.float64))  # type: ignore[arg-type]
+    known = tuple(_Known.of(v) for v in (A.data, A.indices, A.indptr))
+    with pytest.raises(InvalidInputError, match="JAX has rounded arrays from float64 to float32"):
+        _solve_batch(call, 1, known, np.ones(N, np.float32))
+
+
+def test_calls_outside_jit_leave_no_arrays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cpufree.gradients import jax_solve
+
+    def refuse(array: Any) -> Any:
+        raise AssertionError("JAX would keep it")
+
+    monkeypatch.setattr(jax_solve._Known, "of", refuse)
+    data, pattern = jnp.asarray(A.data), (A.indices, A.indptr)
+    solve((data, *pattern), random(N)).block_until_ready()
+    jax.grad(lambda b: solve((data, *pattern), b).sum())(random(N)).block_until_ready()
 
 
 def test_numpy_arrays_that_are_changed_later_leave_a_traced_function_as_it_is() -> None:

@@ -1,4 +1,4 @@
-"""SciPy's own tests of minres and bicgstab, with ours in their place."""
+"""SciPy's own tests of cg, minres and bicgstab, with ours in their place; complex systems of cg, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import scipy.sparse.linalg._isolve as theirs
 
 import cpufree
 
-theirs.minres, theirs.bicgstab = cpufree.minres, cpufree.bicgstab
+theirs.cg, theirs.minres, theirs.bicgstab = cpufree.cg, cpufree.minres, cpufree.bicgstab
 warnings.simplefilter("ignore", cpufree.CpufreeWarning)
 """
 # A test that expects bicgstab to fail on a system which ours solves, by a start from b - A x.
@@ -38,7 +38,7 @@ def _own_tests() -> list[Path]:
 def test_scipys_own_tests_pass_with_ours_in_place(tmp_path: Path) -> None:
     (tmp_path / "ours_in_place.py").write_text(PLUGIN)
     path = os.pathsep.join([str(tmp_path), str(Path(ROOT) / "python")])
-    chosen = f"(minres or bicgstab) and not ({SOLVED})"
+    chosen = f"(minres or bicgstab or -cg or [cg) and not ({SOLVED}) and not cgs"
     alone = ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "ours_in_place", *alone, "-k", chosen,

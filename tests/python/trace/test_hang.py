@@ -203,6 +203,13 @@ def test_what_a_late_block_waits_for_after_the_end_is_no_cause() -> None:
     assert _before_the_end([own, late, other]) == [late, other]
 
 
+def test_a_late_block_whose_partner_has_died_is_not_the_cause() -> None:
+    late, dead = wait(0, 1, seconds=60.0), wait(1, 2, seconds=20.0)
+    found = diagnose([late, dead, wait(2, 0, "running")])
+    assert found.verdicts[0].cause is Cause.DEAD
+    assert Cause.LATE in {v.cause for v in found.verdicts}
+
+
 def test_blocks_that_wait_for_the_same_are_one_line() -> None:
     blocks = [{**wait(1, 0), "block": k} for k in range(132)]
     found = diagnose([*blocks, wait(0, 1, "finished")])

@@ -26,7 +26,7 @@ OF_JACOBI = {
     "kept 9": "nine rows",
     "kept 18": "eighteen rows",
     "two kernels": "two kernels at once",
-    "flags, as cluster 4": "clusters of four, edges through memory",
+    "flags, as cluster 4": "as many blocks, no clusters, edges through memory",
     "cluster 4": "clusters of four, edges through their shared memory",
     "cpufree": "`jacobi` of cpufree, steps of a pass together",
 }

@@ -163,8 +163,8 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
         told.append(f"{method} has no constants of its own: those of {like} stand in for them")
     if given["precision"] != "double":
         told.append(
-            f"{given['precision']} precision was not measured on GPUs: constants are those of "
-            "double precision, intervals wider"
+            f"{given['precision']} precision has no constants of its own: those of double "
+            "precision stand in for them, intervals are wider"
         )
     return Predicted(machine, numbers, facts, times, told)
 
