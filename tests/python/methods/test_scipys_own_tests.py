@@ -1,4 +1,4 @@
-"""SciPy's own tests of cg, minres and bicgstab, with ours in their place; complex systems of cg, too."""
+"""SciPy's own tests of cg, minres and bicgstab, with ours in their place; complex ones, too."""
 
 from __future__ import annotations
 
