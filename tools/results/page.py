@@ -29,7 +29,7 @@ RECORDS = (
     *(grids.WAYS_FOUR, grids.WAYS_ONE, grids.SOAK),
     *(others.PROCESSES_EIGHT, others.PROCESSES_TWO, others.SETUP, others.CPU),
     *(solves.BOTH, solves.PARTITIONS, *(record for record, *_ in messages.MACHINES)),
-    *(ablations.CG, ablations.JACOBI, ablations.LAUNCHES),
+    *(ablations.CG, ablations.JACOBI, ablations.LAUNCHES, ablations.COPIES),
 )
 NOTES = {
     cg.JITTERED_FOUR: "Peer copies, NCCL and MPI driven by the host, without graphs, were left out "

@@ -7,6 +7,7 @@ from tools.results.records import markdown, medians
 CG = "cg-ablations-1x-2026-11-30.jsonl"
 JACOBI = "jacobi-ablations-1x-2026-11-30.jsonl"
 LAUNCHES = "launches-1x-2026-11-30.jsonl"
+COPIES = "copy-rate-1x-2026-11-30.jsonl"
 # Contenders of the records, and what pages call them.
 OF_CG = {
     "cg flags": "`cg`: lanes of a row, halos pushed, sums by packets of all blocks",
