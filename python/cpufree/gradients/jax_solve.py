@@ -7,7 +7,6 @@ which is written in JAX, and by more solves, which call back to the host.
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import OrderedDict
 from copy import copy
 from dataclasses import dataclass
@@ -59,7 +58,8 @@ def solve(
     """Solve A x = b, differentiable with respect to b and to the values of A, also inside jit.
 
     A derivative is one more solve with the same set-up, to the same rtol. Solves run where `engine`
-    says; vectors of JAX come to the host and go back, from a GPU too.
+    says; vectors of JAX come to the host and go back, from a GPU too. So do arrays of A in each
+    call, except under jit those that are no arguments of the function.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ def solve(
     """
     asked = Asked(rtol, maxiter, method, pc, engine, pes, gpus, check, time_limit, wait_limit)
     parts = _parts(A)
-    known = tuple(_Known.of(part) for part in parts) if _is_staged() else (None, None, None)
     data, indices, indptr = jnp.asarray(parts[0]), *parts[1:]
     b = jnp.asarray(b)
     n = int(indptr.shape[0]) - 1
     require_type(data.dtype.name, b.dtype.name, "b")
     require_shape(n, tuple(b.shape), "b")
     asked.require_fits(solver, data.dtype.name)
+    known = tuple(_Known.of(part) for part in parts) if _is_staged() else (None, None, None)
     rows = _rows(indptr, indices.shape[0])
 
     def product(x: Any) -> Any:
@@ -145,8 +145,6 @@ def forget() -> None:
 
 
 _KEPT: OrderedDict[Any, Solver] = OrderedDict()
-# Digests of arrays of JAX, which never change, by id: those made last.
-_DIGESTS: OrderedDict[int, tuple[weakref.ref[Any], int]] = OrderedDict()
 _KEPT_LOCK = threading.Lock()
 
 
@@ -162,21 +160,12 @@ class _Known:
         """Return it; None for one that JAX traces."""
         if isinstance(array, jax.core.Tracer):
             return None
+        own = np.asarray(array)
         if not isinstance(array, jax.Array):
-            # The caller may change it later, which JAX does not see, either.
-            own = np.array(array)
+            own = own.copy()  # the caller may change it later, which JAX does not see, either
             if own.dtype.kind in "fiu":
                 own = own.astype(jax.dtypes.canonicalize_dtype(own.dtype), copy=False)
-            return cls(own, digest(own))
-        here = np.asarray(array)  # JAX keeps it beside the array
-        with _KEPT_LOCK:
-            reference, number = _DIGESTS.get(id(array), (None, 0))
-            if reference is None or reference() is not array:
-                number = digest(here)
-                _DIGESTS[id(array)] = weakref.ref(array), number
-                while len(_DIGESTS) > 3 * MOST_KEPT:
-                    _DIGESTS.popitem(last=False)
-        return cls(here, number)
+        return cls(own, digest(own))
 
 
 def _is_staged() -> bool:

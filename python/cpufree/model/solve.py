@@ -41,7 +41,8 @@ class Loops:
     products: int = 1
     """With A, each after an exchange."""
     like: str = ""
-    """The method whose constants stand in, as this one has none; "": its own."""
+    """The method whose constants stand in, as this one has none; "": its own.
+    Records of such methods are of one GPU."""
 
 
 UNMEASURED = 2.0
@@ -146,7 +147,9 @@ def iteration_seconds(facts: SystemFacts, method: str, machine: Machine) -> Iter
         "loops": machine.number(f"iteration.beside_{loops.like or method}", "s"),
     }
     seconds = sum(parts.values())
-    low, high = machine.number("iteration.least", "1"), machine.number("iteration.most", "1")
+    wider = UNMEASURED if loops.like and facts.pes > 1 else 1.0
+    low = machine.number("iteration.least", "1") / wider
+    high = machine.number("iteration.most", "1") * wider
     return IterationTime(seconds, low * seconds, high * seconds, parts)
 
 

@@ -20,6 +20,7 @@ _MAKERS: dict[str, Callable[[], str]] = {
     "figure 1": figure_1.figure_1,
     "ablations, cg": ablations.cg,
     "ablations, jacobi": ablations.jacobi,
+    "ablations, copies": ablations.copies,
     "ablations, launches": ablations.launches,
     "launches": messages.launches,
     "distances": messages.distances,

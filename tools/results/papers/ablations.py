@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.results.records import markdown, medians
+from tools.results.records import markdown, medians, problems
 
 CG = "cg-ablations-1x-2026-11-30.jsonl"
 JACOBI = "jacobi-ablations-1x-2026-11-30.jsonl"
@@ -58,6 +58,18 @@ def jacobi() -> str:
     cases = {n: v for n, v in medians(JACOBI).items() if "kept 0" in v}
     rows = [[w, *(_cell(v, one, "kept 0") for v in cases.values())] for one, w in OF_JACOBI.items()]
     return markdown(["variant", *(f"{name.removeprefix('side ')}², µs" for name in cases)], rows)
+
+
+def copies() -> str:
+    """Return what two copies of an array take in a program, and driven by the host."""
+    sides = {name.removeprefix("n "): found for name, found in medians(COPIES).items()}
+    side, found = max(sides.items(), key=lambda one: int(one[0]))
+    rate = problems(COPIES)[f"n {side}"]["bytes"] / found["host"]
+    return (
+        f"Two copies of {side}² doubles a step take {1e6 * found['cpufree']:.1f} µs within the\n"
+        f"kernel of a program, and {1e6 * found['host']:.0f} µs where the host asks for them, at "
+        f"{rate / 1e12:.2f} TB/s"
+    )
 
 
 def launches() -> str:

@@ -160,7 +160,8 @@ def predict_system(name: str, numbers: list[int], given: dict[str, Any]) -> Pred
         save_plot(draw_prediction(name, numbers, times), given["plot"])
     told = [told_system(facts[0])] + [BEYOND] * (numbers[-1] > MOST_MEASURED)
     if like := LOOPS[method].like:
-        told.append(f"{method} has no constants of its own: those of {like} stand in for them")
+        wider = ", intervals of several GPUs are wider" * (numbers[-1] > 1)
+        told.append(f"{method} has no constants of its own: those of {like} stand in{wider}")
     if given["precision"] != "double":
         told.append(
             f"{given['precision']} precision has no constants of its own: those of double "
