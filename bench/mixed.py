@@ -17,7 +17,7 @@ from cpufree.bench.declared.command import main
 from cpufree.bench.declared.solving import matrix, summary
 from cpufree.generate import suite
 
-LARGEST = sorted(suite("structured"), key=lambda entry: entry.nnz)[-6:]
+LARGEST = sorted(suite("paper18"), key=lambda entry: entry.nnz)[-6:]
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -47,7 +47,7 @@ BENCH = Bench(
     name="mixed",
     set_up=set_up,
     axes={
-        "matrix": tuple(f"suite:structured/{entry.name}" for entry in LARGEST),
+        "matrix": tuple(f"suite:paper18/{entry.name}" for entry in LARGEST),
         "method": ("prcg",),
         "pc": ("jacobi",),
         "pes": (1,),
@@ -57,7 +57,7 @@ BENCH = Bench(
     },
     cpu={
         "engine": ("cpu_threads",),
-        "matrix": tuple(f"suite:structured-small/{entry.name}-small" for entry in LARGEST),
+        "matrix": tuple(f"suite:paper18-small/{entry.name}-small" for entry in LARGEST),
     },
     quick={"matrix": ("gen:thermal2d?m=40",)},
     unit="s",
