@@ -59,9 +59,9 @@ def by_scipy(A: Any, b: np.ndarray) -> np.ndarray:
 
 def by_cupy(systems: list[Any], b: np.ndarray) -> Callable[[], Any]:
     """Return a loop over CuPy's cg, with matrices and vectors on the GPU."""
-    import cupy  # type: ignore[import-not-found]
-    import cupyx.scipy.sparse as csp  # type: ignore[import-not-found]
-    import cupyx.scipy.sparse.linalg as csl  # type: ignore[import-not-found]
+    import cupy
+    import cupyx.scipy.sparse as csp
+    import cupyx.scipy.sparse.linalg as csl
 
     there = [csp.csr_matrix(sp.csr_matrix(A)) for A in systems]
     inverse = [csp.diags(1.0 / cupy.asarray(A.diagonal())) for A in systems]

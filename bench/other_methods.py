@@ -113,9 +113,9 @@ def by_cupy(
     given: dict[str, sp.csr_array], b: np.ndarray, iterations: int
 ) -> Iterator[tuple[str, Call]]:
     """Yield what CuPy does on the GPU, timed until it has ended."""
-    import cupy  # type: ignore[import-not-found]
-    import cupyx.scipy.sparse as csp  # type: ignore[import-not-found]
-    import cupyx.scipy.sparse.linalg as csl  # type: ignore[import-not-found]
+    import cupy
+    import cupyx.scipy.sparse as csp
+    import cupyx.scipy.sparse.linalg as csl
 
     right = cupy.asarray(b)
 

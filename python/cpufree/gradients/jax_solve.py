@@ -28,6 +28,15 @@ from cpufree.solvers.solver import Solver
 try:
     import jax
     import jax.numpy as jnp
+
+    from cpufree.gradients.jax_buffers import (
+        PLATFORM,
+        arrays_stay,
+        buffer_callback,
+        computing_in,
+        content,
+        matrix_of,
+    )
 except ImportError as error:
     raise UnsupportedError(
         f"cpufree.jax needs JAX, which does not load ({error}): pip install 'cpufree[jax]'"
@@ -58,8 +67,9 @@ def solve(
     """Solve A x = b, differentiable with respect to b and to the values of A, also inside jit.
 
     A derivative is one more solve with the same set-up, to the same rtol. Solves run where `engine`
-    says; vectors of JAX come to the host and go back, from a GPU too. So do arrays of A in each
-    call, except under jit those that are no arguments of the function.
+    says. Arrays on a GPU stay there where CuPy is installed; without it vectors come to the host
+    and go back, and so do arrays of A in each call, except under jit those that are no arguments
+    of the function.
 
     Parameters
     ----------
@@ -116,9 +126,9 @@ def solve(
 
     def solve_on_host(what: str, _: Any, right: Any) -> Any:
         found = jax.ShapeDtypeStruct(right.shape, right.dtype)
-        call = partial(_solve_batch, _Call(solver, asked, what, right.dtype), right.ndim, known)
+        call = _Batch(_Call(solver, asked, what, right.dtype), right.ndim, known)
         unknown = [v for v, kept in zip((data, indices, indptr), known, strict=True) if not kept]
-        return jax.pure_callback(call, found, *unknown, right, vmap_method="expand_dims")
+        return _called(call, found, *unknown, right)
 
     return jax.lax.custom_linear_solve(
         product,
@@ -150,14 +160,14 @@ _KEPT_LOCK = threading.Lock()
 
 @dataclass(frozen=True)
 class _Known:
-    """An array that JAX does not trace: it crosses to the host once, not in each call."""
+    """An array whose content is known, by a digest."""
 
-    array: npt.NDArray[Any]
+    array: Any
     digest: int
 
     @classmethod
     def of(cls, array: Any) -> _Known | None:
-        """Return it; None for one that JAX traces."""
+        """Return one that JAX does not trace, which crosses to the host once; else None."""
         if isinstance(array, jax.core.Tracer):
             return None
         own = np.asarray(array)
@@ -188,7 +198,9 @@ class _Values:
     def matrix(self) -> Any:
         """Return the matrix as Solver takes it; its arrays are shared."""
         n = self._arrays[2].size - 1
-        return sp.csr_array(self._arrays, shape=(n, n))
+        if isinstance(self._arrays[0], np.ndarray):
+            return sp.csr_array(self._arrays, shape=(n, n))
+        return matrix_of(self._arrays, n)
 
     def kept(self) -> _Values:
         """Return the same without its arrays: JAX's memory is ours during the call alone."""
@@ -215,10 +227,11 @@ class _Call:
     def __init__(self, solver: Solver | None, asked: Asked, what: str, dtype: Any) -> None:
         self.solver, self.asked, self.what, self.dtype = solver, asked, what, dtype
 
-    def solve(self, values: _Values, b: npt.NDArray[Any]) -> Any:
+    def solve(self, values: _Values, b: Any) -> Any:
         """Return x, shape of b."""
         solver = self.solver or self._kept_solver(values, b)
-        return solve_with(solver, values, b, self.asked, self.what)
+        alone = b.reshape(-1) if b.shape[1:] == (1,) else b
+        return solve_with(solver, values, alone, self.asked, self.what).reshape(b.shape)
 
     def require_types(self, *arrays: Any) -> None:
         """Refuse arrays that are not of the type that was traced."""
@@ -230,7 +243,7 @@ class _Call:
                 "jax.config.update('jax_enable_x64', True), which holds for all"
             )
 
-    def _kept_solver(self, values: _Values, b: npt.NDArray[Any]) -> Solver:
+    def _kept_solver(self, values: _Values, b: Any) -> Solver:
         asked = self.asked
         options = (asked.pc, asked.method, *map(str, asked.of_set_up().values()))
         key = (values.pattern, options)
@@ -243,40 +256,83 @@ class _Call:
             return _KEPT[key]
 
 
-def _fresh(array: npt.NDArray[Any]) -> _Known:
+@dataclass(frozen=True)
+class _Batch:
+    """The solves of a call: vmap stacks arrays, whose first axes are of size 1 in those without."""
+
+    call: _Call
+    rank: int
+    """Of one b."""
+    known: tuple[_Known | None, ...]
+    """Values, columns and row pointers of A; those that are None are given, and b after them."""
+
+    def on_host(self, *given: Any) -> npt.NDArray[Any]:
+        """Return x for arrays that JAX has brought to the host."""
+        return np.asarray(self._solve(np, [np.asarray(v) for v in given], None))
+
+    def on_gpu(self, context: Any, x: Any, *given: Any) -> None:
+        """Write x for arrays on a GPU; digests of all but b come first, and alone leave it."""
+        with computing_in(context, x) as (library, there):
+            *more, b = (there(v) for v in given)
+            half = len(more) // 2
+            digests = [library.asnumpy(v) for v in more[:half]]
+            there(x)[...] = library.asarray(self._solve(library, [*more[half:], b], digests))
+
+    def _solve(self, library: Any, given: list[Any], digests: list[Any] | None) -> Any:
+        """Return x. `library`: NumPy, or CuPy; `digests`: of arrays, None: not made yet."""
+        *unknown, b = given
+        rest = iter(zip(unknown, digests or [None] * len(unknown), strict=True))
+        arrays = [(part.array, None) if part else next(rest) for part in self.known]
+        self.call.require_types(arrays[0][0], b)
+        stacked = [v.shape[:-1] for v, _ in arrays]
+        one = b.shape[b.ndim - self.rank :]
+        batch = np.broadcast_shapes(*stacked, b.shape[: b.ndim - self.rank])
+
+        def values(at: tuple[int, ...]) -> _Values:
+            parts = zip(self.known, arrays, strict=True)
+            return _Values(*(p or _one_of(v, of, at) for p, (v, of) in parts))
+
+        if all(size == 1 for shape in stacked for size in shape):
+            every = values((0,) * len(batch))
+            if not batch:
+                return self.call.solve(every, b)
+            # All are columns of one b.
+            columns = library.moveaxis(b.reshape(-1, *one), 0, -1).reshape(one[0], -1)
+            x = library.asarray(self.call.solve(every, columns)).reshape(*one, -1)
+            return library.ascontiguousarray(library.moveaxis(x, -1, 0)).reshape(b.shape)
+        x = library.empty((*batch, *one), b.dtype)
+        right = library.broadcast_to(b, x.shape)
+        for k in np.ndindex(batch):
+            x[k] = library.asarray(self.call.solve(values(k), right[k]))
+        return x
+
+
+def _one_of(array: Any, digests: Any, at: tuple[int, ...]) -> _Known:
+    """Return one of stacked arrays. `digests`: theirs, words in the last axis; None: not made."""
+    own = at[len(at) - array.ndim + 1 :]
+    index = tuple(min(i, size - 1) for i, size in zip(own, array.shape, strict=False))
+    return _fresh(array[index], None if digests is None else digests[index])
+
+
+def _fresh(array: Any, content: Any) -> _Known:
+    """Return an array of one call. `content`: its digest, None: not made yet."""
+    if content is not None:
+        return _Known(array, int.from_bytes(content.tobytes(), "little"))
     flat = np.ascontiguousarray(array).reshape(-1)
     return _Known(flat, digest(flat))
 
 
-def _solve_batch(
-    call: _Call, rank: int, known: tuple[_Known | None, ...], *given: Any
-) -> npt.NDArray[Any]:
-    """Return x for what vmap has stacked: its axes come first, of size 1 in arrays without.
+def _called(batch: _Batch, found: Any, *given: Any) -> Any:
+    """Return x of a call, as JAX traces it."""
+    by_host = partial(jax.pure_callback, batch.on_host, found, vmap_method="expand_dims")
+    if not arrays_stay():
+        return by_host(*given)
 
-    `rank`: of one b. `known`: values, columns and row pointers of A; those that are None are given,
-    and b after them.
-    """
-    *unknown, b = (np.asarray(v) for v in given)
-    rest = iter(unknown)
-    arrays = [next(rest) if part is None else part.array for part in known]
-    call.require_types(arrays[0], b)
-    stacked = [v.shape[:-1] for v in arrays]
-    one = b.shape[b.ndim - rank :]
-    batch = np.broadcast_shapes(*stacked, b.shape[: b.ndim - rank])
-    if all(size == 1 for shape in stacked for size in shape):
-        values = _Values(*(p or _fresh(v) for p, v in zip(known, arrays, strict=True)))
-        if not batch:
-            return np.asarray(call.solve(values, b))
-        # All are columns of one b.
-        columns = np.moveaxis(b.reshape(-1, *one), 0, -1).reshape(one[0], -1)
-        x = np.asarray(call.solve(values, columns)).reshape(*one, -1)
-        return np.ascontiguousarray(np.moveaxis(x, -1, 0)).reshape(b.shape)
-    x = np.empty((*batch, *one), b.dtype)
-    wide = [np.broadcast_to(v, (*batch, v.shape[-1])) for v in arrays]
-    right = np.broadcast_to(b, x.shape)
-    for k in np.ndindex(batch):
-        x[k] = call.solve(_Values(*(_fresh(v[k]) for v in wide)), right[k])
-    return x
+    def by_gpu(*given: Any) -> Any:
+        call = buffer_callback(batch.on_gpu, found, vmap_method="expand_dims")
+        return call(*(content(v) for v in given[:-1]), *given)
+
+    return jax.lax.platform_dependent(*given, default=by_host, **{PLATFORM: by_gpu})
 
 
 def _parts(A: Any) -> tuple[Any, Any, Any]:

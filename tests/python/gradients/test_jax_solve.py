@@ -6,6 +6,8 @@ import doctest
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.experimental import sparse  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
+from cpufree.gradients import jax_buffers, jax_solve  # noqa: E402
 from cpufree.jax import forget, solve  # noqa: E402
 
 A = cpufree.generate.poisson2d(4, 3)
@@ -171,8 +174,6 @@ def test_one_set_up_for_all_values_and_derivatives(pc: str, monkeypatch: Any) ->
 
 
 def test_at_most_four_solvers_are_kept() -> None:
-    from cpufree.gradients import jax_solve
-
     for n in range(4, 12):
         B = cpufree.generate.poisson1d(n)
         x = solve((B.data, B.indices, B.indptr), jnp.ones(n), **TIGHT)
@@ -198,25 +199,23 @@ def test_given_solver_is_used_and_gets_values() -> None:
 
 
 def test_arrays_that_jax_rounds_on_their_way_are_refused() -> None:
-    from cpufree.gradients.jax_solve import _Call, _solve_batch
+    from cpufree.gradients.jax_solve import _Batch, _Call
 
     call = _Call(None, None, "the solve", np.dtype(np.float64))  # type: ignore[arg-type]
     arrays = (A.data.astype(np.float32), A.indices, A.indptr, np.ones(N, np.float32))
     with pytest.raises(InvalidInputError, match="JAX has rounded arrays from float64 to float32"):
-        _solve_batch(call, 1, (None, None, None), *arrays)
+        _Batch(call, 1, (None, None, None)).on_host(*arrays)
 
 
 def test_what_is_no_argument_crosses_to_the_host_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpufree.gradients import jax_solve
-
     seen: list[int] = []
-    solve_batch = jax_solve._solve_batch
+    on_host = jax_solve._Batch.on_host
 
-    def counted(call: Any, rank: int, known: Any, *given: Any) -> Any:
+    def counted(batch: Any, *given: Any) -> Any:
         seen.append(len(given))
-        return solve_batch(call, rank, known, *given)
+        return on_host(batch, *given)
 
-    monkeypatch.setattr(jax_solve, "_solve_batch", counted)
+    monkeypatch.setattr(jax_solve._Batch, "on_host", counted)
     data, b, pattern = jnp.asarray(A.data), random(N), (A.indices, jnp.asarray(A.indptr))
     jax.jit(lambda b: solve((data, *pattern), b))(b).block_until_ready()
     jax.jit(lambda data, b: solve((data, *pattern), b))(data, b).block_until_ready()
@@ -224,17 +223,15 @@ def test_what_is_no_argument_crosses_to_the_host_once(monkeypatch: pytest.Monkey
 
 
 def test_a_right_hand_side_that_jax_rounds_is_refused_where_the_matrix_is_known() -> None:
-    from cpufree.gradients.jax_solve import _Call, _Known, _solve_batch
+    from cpufree.gradients.jax_solve import _Batch, _Call, _Known
 
     call = _Call(None, None, "the solve", np.dtype(np.float64))  # type: ignore[arg-type]
     known = tuple(_Known.of(v) for v in (A.data, A.indices, A.indptr))
     with pytest.raises(InvalidInputError, match="JAX has rounded arrays from float64 to float32"):
-        _solve_batch(call, 1, known, np.ones(N, np.float32))
+        _Batch(call, 1, known).on_host(np.ones(N, np.float32))
 
 
 def test_calls_outside_jit_leave_no_arrays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cpufree.gradients import jax_solve
-
     def refuse(array: Any) -> Any:
         raise AssertionError("JAX would keep it")
 
@@ -316,3 +313,79 @@ def test_docstrings_name_all_options_and_their_examples_run() -> None:
         test = doctest.DocTestParser().get_doctest(function.__doc__ or "", {}, "", None, None)
         assert test.examples
         assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+
+
+@pytest.fixture
+def staying(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Have arrays of the CPU stay where they are, as those of a GPU do; return shapes of x."""
+    if jax_buffers.buffer_callback is None:
+        pytest.skip("this JAX has no buffer_callback")
+    shapes: list[Any] = []
+
+    @contextmanager
+    def computing(context: Any, buffer: Any) -> Any:
+        shapes.append(buffer.shape)
+        yield SimpleNamespace(**{**vars(np), "asnumpy": np.asarray}), np.asarray
+
+    monkeypatch.setattr(jax_solve, "arrays_stay", lambda: True)
+    monkeypatch.setattr(jax_solve, "computing_in", computing)
+    monkeypatch.setattr(jax_solve, "PLATFORM", "cpu")
+    return shapes
+
+
+@vectors
+def test_arrays_that_stay_give_the_same_derivatives(
+    staying: list[Any], columns: tuple[int, ...]
+) -> None:
+    given = random(NNZ), random(N, *columns, seed=1)
+    loss = jax.jit(jax.grad(lambda p, b: (x_of(p, b) ** 3).sum(), argnums=(0, 1)))
+    other = jax.grad(lambda p, b: (reference(p, b) ** 3).sum(), argnums=(0, 1))
+    close(loss(*given), other(*given))
+    assert len(staying) == 2  # forward and backward
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
+def test_arrays_that_stay_are_stacked_by_vmap(staying: list[Any], axes: tuple[Any, ...]) -> None:
+    given = [
+        random(3, n, seed=n) if axis == 0 else random(n)
+        for axis, n in zip(axes, (NNZ, N), strict=True)
+    ]
+    close(jax.vmap(x_of, axes)(*given), jax.vmap(reference, axes)(*given))
+    assert staying == [(3, N)]
+
+
+def test_a_solver_is_given_values_that_stay_where_they_are_others(
+    staying: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates: list[Any] = []
+    update = Solver.update
+    monkeypatch.setattr(Solver, "update", lambda *of: (updates.append(of), update(*of)))
+    loss = jax.jit(lambda data, b: solve((data, A.indices, A.indptr), b, **TIGHT))
+    data, b = jnp.asarray(A.data), random(N)
+    with Solver(A) as solver:
+        asked = jax.jit(lambda data, b: solve(bcsr(data), b, solver=solver, **TIGHT))
+        for factor, count in ((1.0, 1), (1.0, 1), (2.0, 2), (2.0, 2)):
+            close(asked(factor * data, b), jnp.linalg.solve(dense(factor * data), b))
+            assert len(updates) == count
+    close(loss(data, b), jnp.linalg.solve(dense(data), b))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
+def test_digests_of_arrays_tell_values_and_places_apart(dtype: str) -> None:
+    array = np.arange(1000).astype(dtype)
+    swapped, other = array.copy(), array.copy()
+    swapped[[3, 500]] = swapped[[500, 3]]
+    other[999] = np.nextafter(other[999], 0) if other.dtype.kind == "f" else 0
+    digests = {
+        np.asarray(jax_buffers.content(jnp.asarray(v))).tobytes() for v in (array, swapped, other)
+    }
+    assert len(digests) == 3
+    again = jax.jit(jax_buffers.content)(jnp.asarray(array))
+    assert np.array_equal(again, jax_buffers.content(jnp.asarray(array)))
+    assert len(set(np.asarray(again).tolist())) == 4
+
+
+def test_an_error_beside_arrays_that_stay_has_our_message(staying: list[Any]) -> None:
+    with pytest.raises(Exception, match=r"the solve: .*rtol"):
+        jax.jit(lambda b: solve((A.data, A.indices, A.indptr), b, maxiter=1, rtol=1e-12))(random(N))
+    assert staying
