@@ -300,7 +300,7 @@ std::vector<SolveResult> GpuSystem<T>::solve_columns(const ColumnViews<T>& vecto
   const auto alone = take_turn();
   check_columns(spec, vectors, rows_);
   require_factors(spec, place_.spec.factors);
-  refuse_block_of_singles(spec, place_.spec.single_values);
+  refuse_block_of_singles(spec, layout_.report.single_values);
   if (const std::string why = refuses_columns(); !why.empty()) throw Unsupported(why);
   const gpu_p2p::DeviceLocks locks(place_.devices);
   return solve_->solve_columns(vectors, spec, progress);

@@ -74,10 +74,38 @@ const char* reason_name(Reason reason) {
   return "UNKNOWN";
 }
 
+namespace {
+// In each solve: no text is made in vain.
+template <class F>
+void require_text(bool holds, F&& text) {
+  if (!holds) throw InvalidInput(text());
+}
+
+void check_suited(Method method, Preconditioner pc) {
+  require_text(pc != Preconditioner::amg || method == Method::cg, [&] {
+    return std::string("the preconditioner amg is for the method cg, not ") + method_name(method) +
+           ": the recurrences of the others carry M r along, and lose it to the rounding errors "
+           "of a cycle in single precision";
+  });
+  const bool plain = pc == Preconditioner::none || pc == Preconditioner::jacobi;
+  require_text(plain || method != Method::bicgstab, [&] {
+    return std::string("the preconditioner ") + preconditioner_name(pc) +
+           " is for symmetric matrices, and the method bicgstab for others: it takes jacobi or "
+           "none";
+  });
+  require_text(plain || pc == Preconditioner::fsai || method != Method::minres, [&] {
+    return std::string("the preconditioner ") + preconditioner_name(pc) +
+           " need not be positive definite where A is not, as the method minres wants it: it "
+           "takes jacobi, fsai or none";
+  });
+}
+}  // namespace
+
 void check(const SystemSpec& spec) {
   check(PesSpec{spec.engine, spec.pes, spec.blocks, spec.gpus, spec.team});
   check_reach(spec);
   check(spec.factors);
+  check_suited(spec.first.method, spec.first.preconditioner);
   require(
       !spec.pairs || (spec.factors.kind == Preconditioner::none && !spec.single_values &&
                       !on_gpus(spec.engine)),
@@ -119,14 +147,6 @@ void check(const FactorSpec& factors) {
               std::to_string(factors.level));
 }
 
-namespace {
-// In each solve: no text is made in vain.
-template <class F>
-void require_text(bool holds, F&& text) {
-  if (!holds) throw InvalidInput(text());
-}
-}  // namespace
-
 void check(const SolveSpec& spec) {
   require_not_negative(spec.rtol, "rtol");
   require_not_negative(spec.atol, "atol");
@@ -140,24 +160,7 @@ void check(const SolveSpec& spec) {
     return "chebyshev_degree must lie between 1 and 64, not " +
            std::to_string(spec.chebyshev_degree);
   });
-  require_text(spec.preconditioner != Preconditioner::amg || spec.method == Method::cg, [&] {
-    return std::string("the preconditioner amg is for the method cg, not ") +
-           method_name(spec.method) +
-           ": the recurrences of the others carry M r along, and lose it to the rounding errors "
-           "of a cycle in single precision";
-  });
-  const Preconditioner pc = spec.preconditioner;
-  const bool plain = pc == Preconditioner::none || pc == Preconditioner::jacobi;
-  require_text(plain || spec.method != Method::bicgstab, [&] {
-    return std::string("the preconditioner ") + preconditioner_name(pc) +
-           " is for symmetric matrices, and the method bicgstab for others: it takes jacobi or "
-           "none";
-  });
-  require_text(plain || pc == Preconditioner::fsai || spec.method != Method::minres, [&] {
-    return std::string("the preconditioner ") + preconditioner_name(pc) +
-           " need not be positive definite where A is not, as the method minres wants it: it "
-           "takes jacobi, fsai or none";
-  });
+  check_suited(spec.method, spec.preconditioner);
   check(spec.trace);
   require_text(!spec.leaves_out() || (spec.rtol == 0.0 && spec.atol == 0.0), [&] {
     return std::string("the study ") + study_name(spec.study) +

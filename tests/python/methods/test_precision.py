@@ -165,7 +165,7 @@ def test_a_complex_matrix_is_solved_in_mixed_precision() -> None:
 def test_right_hand_sides_are_no_block_in_mixed_precision() -> None:
     columns = np.stack([B, B[::-1]], axis=1)
     with (
-        Solver(A, precision="mixed", pc="jacobi") as solver,
+        Solver(A, precision="mixed", engine="cpu_threads", pc="jacobi") as solver,
         pytest.raises(UnsupportedError, match="in mixed precision each replaced residual"),
     ):
         solver.solve(columns, columns="block")
