@@ -59,8 +59,8 @@ def _outside(app: Any, docname: str, source: list[str]) -> None:
     """Make pages of files at the root, and links to Markdown files outside docs/ plain text."""
     if docname in PAGES_OF_ROOT:
         text = (ROOT / PAGES_OF_ROOT[docname]).read_text(encoding="utf-8")
-        text = re.sub(r"\]\((?!docs/|https?:|#)", "](../", text)
-        source[0] = text.replace("](docs/", "](")
+        text = re.sub(r"\]\((?!docs/|https?:|#)", "](../../", text)
+        source[0] = text.replace("](docs/", "](../")
     here = (DOCS / docname).parent
 
     def link(found: re.Match[str]) -> str:
@@ -74,7 +74,7 @@ def _outside(app: Any, docname: str, source: list[str]) -> None:
 
 
 # Files at the root that are pages of the site, too.
-PAGES_OF_ROOT = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+PAGES_OF_ROOT = {"project/contributing": "CONTRIBUTING.md", "project/changelog": "CHANGELOG.md"}
 
 
 def setup(app: Any) -> None:

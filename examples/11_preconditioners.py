@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Preconditioners compared
 #
-# The Laplacian on a cube, solved with several preconditioners. docs/methods.md says which one suits
-# which system.
+# The Laplacian on a cube, solved with several preconditioners. docs/solving/methods.md says which
+# one suits which system.
 
 # %%
 import tempfile

@@ -2,7 +2,7 @@
 # # Gradients: the conductivity of a plate from its temperature
 #
 # PyTorch differentiates through a solve: an optimizer finds the conductivities with which a heated
-# plate has the temperatures that were measured. docs/gradients.md explains how.
+# plate has the temperatures that were measured. docs/solving/gradients.md explains how.
 
 # %%
 import sys

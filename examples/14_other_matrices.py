@@ -2,7 +2,7 @@
 # # Matrices that are not positive definite
 #
 # Waves in a box (symmetric, indefinite) by `minres`, and a stream that carries heat (not symmetric)
-# by `bicgstab`. docs/methods.md says which method suits which matrix.
+# by `bicgstab`. docs/solving/methods.md says which method suits which matrix.
 
 # %%
 import tempfile

@@ -2,7 +2,7 @@
 # # Preconditioners from outside: a factor, levels, a function
 #
 # A sparse approximate inverse M = GᵀG that you make runs in the kernel, as levels of multigrid do;
-# a function does not, and a warning says what that costs. docs/methods.md explains how.
+# a function does not, and a warning says what that costs. docs/solving/methods.md explains how.
 
 # %%
 import warnings

@@ -47,7 +47,7 @@ def readme() -> str:
 
 def linked(text: str) -> str:
     """Return text in which names of pages are links."""
-    return re.sub(r"\bdocs/([\w/-]+\.md)", r"[\1](../\1)", text)
+    return re.sub(r"\bdocs/((?:[\w-]+/)*([\w-]+\.md))", r"[\2](../\1)", text)
 
 
 def cells(source: str) -> str:

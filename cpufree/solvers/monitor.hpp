@@ -18,7 +18,7 @@
 // step. There b - A x is computed whenever r has fallen to a tenth, and takes its place, while
 // directions are kept: the iteration is one of A that is disturbed a little, and takes some per
 // cent more steps. Restarts instead, which throw away what CG has learnt, took up to half as many
-// again (docs/precision.md).
+// again (docs/solving/precision.md).
 //
 // Divergence. CG reduces the energy norm of the error. By it sqrt(r . M r) may grow by no more than
 // the square root of the condition number of M A, which no system has above 1e10 that can be

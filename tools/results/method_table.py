@@ -1,4 +1,4 @@
-"""The table in docs/methods.md: what method="auto" chooses, and how methods compare in records."""
+"""The table in docs/solving/methods.md: what "auto" chooses, how methods compare in records."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def table() -> str:
     ]
     for (machine, pc, auto, record), group in groups.items():
         ratios = f"{ratio(group, 'cg')} | {ratio(group, 'pipecg')}"
-        link = f"[{record}]({LINKS}/{record})"
+        link = f"[{record}](../{LINKS}/{record})"
         lines.append(f"| {machine} | {pc} | `{auto}` | {len(group)} | {ratios} | {link} |")
     return "\n".join(lines) + "\n"
 

@@ -336,7 +336,7 @@ PAGES: dict[Path, Tables] = {
         **small_studies.expected(),
         "choices of auto": rule_by_sizes.table(),
     },
-    ROOT / "docs/methods.md": lambda: {
+    ROOT / "docs/solving/methods.md": lambda: {
         **method_table.tables(),
         "preconditioners": small_studies.preconditioners(),
     },

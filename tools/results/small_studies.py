@@ -1,4 +1,4 @@
-"""What pages say of preconditioners (docs/methods.md) and expected iterations (docs/gpus.md)."""
+"""Preconditioners (docs/solving/methods.md) and expected iterations (docs/gpus.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which variant of conjugate gradients is taken; docs/methods.md has the evidence."""
+"""Which variant of conjugate gradients is taken; docs/solving/methods.md has the evidence."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ PREDICT_METHOD = Option(
 PREDICT_PRECISION = Option(
     "precision", "choice", "double",
     "Precision of the matrix and of vectors; mixed: products read values of A in single.",
-    "precision of the matrix and of vectors; [mixed](precision.md)",
+    "precision of the matrix and of vectors; [mixed](solving/precision.md)",
     choices=("double", "single", "mixed"),
 )  # fmt: skip
 PREDICT_MACHINE = replace(

@@ -109,14 +109,14 @@ METHOD = Option(
     "method", "choice", "auto",
     "Method; auto is prcg nearly everywhere. minres: A symmetric, perhaps indefinite; bicgstab: A "
     "not symmetric.",
-    "variant of conjugate gradients; `auto` is `prcg` nearly everywhere "
-    "([which when](methods.md#what-auto-chooses)); `minres` and `bicgstab` are for [matrices that "
-    "are not positive definite](methods.md#matrices-that-are-not-positive-definite)",
+    "variant of conjugate gradients; `auto` is `prcg` nearly everywhere ([which when]"
+    "(solving/methods.md#what-auto-chooses)); `minres` and `bicgstab` are for [matrices "
+    "that are not positive definite](solving/methods.md#matrices-that-are-not-positive-definite)",
     choices=("auto", "cg", "prcg", "pipecg", "minres", "bicgstab"),
 )  # fmt: skip
 PC = Option(
     "pc", "choice", "auto", "Preconditioner.",
-    "preconditioner ([which when](methods.md#preconditioners))",
+    "preconditioner ([which when](solving/methods.md#preconditioners))",
     choices=("auto", "jacobi", "chebyshev", "fsai", "amg", "none"),
     noun="preconditioner pc",
 )  # fmt: skip
@@ -127,29 +127,29 @@ PC_LEVEL = Option(
 FACTOR = Option(
     "factor", "file", None,
     "fsai: a matrix file with G of a preconditioner M = GᵀG that was made elsewhere.",
-    "fsai: G of a preconditioner M = GᵀG that was "
-    "[made elsewhere](methods.md#a-factor-that-is-given), a matrix file; in place of `--pc`",
+    "fsai: G of a preconditioner M = GᵀG that was [made elsewhere]"
+    "(solving/methods.md#a-factor-that-is-given), a matrix file; in place of `--pc`",
     form="FILE", otherwise="none", metavar="FILE",
 )  # fmt: skip
 NULLSPACE = Option(
     "nullspace", "text", None,
     "Of a singular A: constant, or a file of vectors v with A v = 0.",
-    "null space of a [singular A](accuracy.md#singular-systems): constants, or the vectors of a "
-    "file (`.npy` of shape (n, k), or one vector as `--rhs` takes it)",
+    "null space of a [singular A](solving/accuracy.md#singular-systems): constants, or the vectors "
+    "of a file (`.npy` of shape (n, k), or one vector as `--rhs` takes it)",
     choices=("constant",), form="FILE", otherwise="A is regular", metavar="constant|FILE",
 )  # fmt: skip
 NEAR_NULLSPACE = Option(
     "near_nullspace", "text", None,
     "amg: a file of vectors that A nearly maps to 0.",
     "amg: up to 6 vectors that A nearly maps to 0, for [several unknowns a "
-    "node](methods.md#multigrid) (`.npy` of shape (n, k), or text)",
+    "node](solving/methods.md#multigrid) (`.npy` of shape (n, k), or text)",
     form="FILE", otherwise="the constant, or translations", metavar="FILE",
 )  # fmt: skip
 COORDINATES = Option(
     "coordinates", "text", None,
     "amg: a file of the coordinates of the nodes of an elastic body.",
-    "amg: coordinates of the nodes of an [elastic body](methods.md#multigrid), 2 or 3 a node "
-    "(`.npy` of shape (nodes, 2) or (nodes, 3), or text with a node a line)",
+    "amg: coordinates of the nodes of an [elastic body](solving/methods.md#multigrid), "
+    "2 or 3 a node (`.npy` of shape (nodes, 2) or (nodes, 3), or text with a node a line)",
     form="FILE", otherwise="none", metavar="FILE",
 )  # fmt: skip
 UNKNOWNS = Option(
@@ -234,7 +234,7 @@ PRECISION = Option(
     "Type of the values in the solve (dtype in Python), or double with the values of A in single "
     "precision (mixed). Default: that of A.",
     "type of the values in the solve (`dtype` in Python), or `mixed`: double, with products that "
-    "read A [in single precision](precision.md)",
+    "read A [in single precision](solving/precision.md)",
     choices=("single", "double", "mixed"), otherwise="that of A",
 )  # fmt: skip
 REORDER = Option(

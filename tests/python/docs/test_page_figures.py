@@ -73,7 +73,7 @@ def test_pages_quote_multigrid_on_a_gpu_as_it_is_recorded() -> None:
     later = rows_of("amg-1x-2026-11-29-later")
     both = {row["pc"]: row for row in later if row["system"].startswith("poisson3d?nx=128")}
     amg, jacobi = both["amg"], both["jacobi"]
-    methods = (ROOT / "docs/methods.md").read_text()
+    methods = (ROOT / "docs/solving/methods.md").read_text()
     told = f"takes {amg['iterations']} iterations in {1e3 * amg['kernel']:.1f} ms, for "
     assert told + f"{1e3 * jacobi['kernel']:.0f} ms with Jacobi" in methods
     setups = f"{amg['setup']:.2f} s instead of {jacobi['setup']:.2f} s"

@@ -138,8 +138,13 @@ def test_pages_are_reached_from_the_readme() -> None:
     assert "docs/index.md" in (ROOT / "README.md").read_text()
     index = (ROOT / "docs/index.md").read_text()
     design = (ROOT / "docs/design/index.md").read_text()
-    for page in ROOT.glob("docs/*.md"):
-        assert re.search(rf"^{page.stem}$", index, re.M) or page.stem == "index", page.name
+    for page in (
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/solving/*.md"),
+        *ROOT.glob("docs/project/*.md"),
+    ):
+        name = page.relative_to(ROOT / "docs").with_suffix("")
+        assert re.search(rf"^{name}$", index, re.M) or page.stem == "index", page.name
     for page in ROOT.glob("docs/design/*.md"):
         assert f"]({page.name})" in design or page.stem == "index", page.name
     for folder in ("tutorials", "examples", "reference"):
