@@ -23,17 +23,17 @@ def predicted() -> str:
         groups.setdefault((one["gpu"].split()[1], one["pes"]), []).append(one)
     held_out = [one for one in lines if "H200" in one["gpu"]]
 
-    def row(name: str, found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    def row(name: str, found: Sequence[dict[str, Any]]) -> list[str]:
         errors = [abs(one["predicted"] / one["seconds"] - 1) for one in found]
         inside = statistics.mean(one["inside"] for one in found)
-        return (
+        return [
             *(name, str(len(found)), f"{100 * statistics.median(errors):.1f} %"),
             *(f"{100 * max(errors):.0f} %", f"{100 * inside:.0f} %"),
-        )
+        ]
 
     rows = [row(f"{pes} {gpu}", found) for (gpu, pes), found in sorted(groups.items())]
     rows += [row("all on H200, which no wait was fitted to", held_out), row("all", lines)]
-    head = ("machine", "systems and methods", "median error", "worst", "in the 95 % interval")
+    head = ["machine", "systems and methods", "median error", "worst", "in the 95 % interval"]
     return markdown(head, rows)
 
 
