@@ -54,8 +54,7 @@ class Messages {
     nics_ = make(config);
     nics_->add_buffer("source", source_.offset, study.bytes);
     nics_->add_buffer("target", target_.offset, study.bytes);
-    if (posts_ahead(study.order) && uses_nic())
-      post(0, static_cast<std::uint32_t>(study.rounds));
+    if (posts_ahead(study.order) && uses_nic()) post(0, static_cast<std::uint32_t>(study.rounds));
   }
 
   std::vector<MessageTimes> run(const std::function<void()>& look) {
