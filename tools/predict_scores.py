@@ -1,6 +1,6 @@
 """How far predictions of iterations, by what is known of a matrix beforehand, are from records.
 
-Usage: python -m tools.predict_scores OUT.json [MOST_NONZEROS]
+Usage: python -m tools.predict_scores OUT.jsonl [MOST_NONZEROS]
 
 Each matrix of the suites paper18 and structured in the records is generated; its bytes and what
 stays on chip are estimated from a sample of rows, as `cpufree predict` does. How it is divided
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -70,7 +70,7 @@ def scores(most: float) -> Iterator[dict[str, Any]]:
         print(case, flush=True)
 
 
-def main(out: str, most: float = MOST) -> None:
+def main(out: str, most: Annotated[float, typer.Argument()] = MOST) -> None:
     """Write the record."""
     head = {"benchmark": "predictions", "command": f"python -m tools.predict_scores OUT {most:g}"}
     write_scores(out, head, list(scores(most)), "seconds")

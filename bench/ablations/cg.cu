@@ -29,6 +29,10 @@ template <class S, int kFirst, bool kWaits>
 __global__ void __launch_bounds__(kThreads, 1) pipecg_kernel(const __grid_constant__ CgArgs a) {
   pipecg<S, kFirst, kWaits>(a);
 }
+template <Only kWhat>
+__global__ void __launch_bounds__(kThreads, 1) only_kernel(const __grid_constant__ CgArgs a) {
+  cg_only<kWhat>(a);
+}
 
 struct Variant {
   const char* name;
@@ -43,6 +47,10 @@ const Variant kVariants[] = {
     {"pipecg flags", pipecg_kernel<FlagSums, 0, true>, true, true},
     {"pipecg one block", pipecg_kernel<OneBlockSums, 1, true>, true, true},
     {"pipecg no sums", pipecg_kernel<FlagSums, 0, false>, false, true},
+    {"cg only products", only_kernel<Only::products>, false, false},
+    {"cg only dots", only_kernel<Only::dots>, false, false},
+    {"cg only updates", only_kernel<Only::updates>, false, false},
+    {"cg only sums", only_kernel<Only::sums>, false, false},
 };
 
 // Memory of one PE, freed with the process.

@@ -100,6 +100,46 @@ __device__ void cg(const CgArgs& a) {
   if (block() == 0 && lane() == 0) *a.norm2 = rr[0];
 }
 
+// What an iteration of `cg` consists of, one thing by itself: of products, dots and updates no
+// block waits for another one. Nothing is solved: updates are of length 0, which no compiler knows.
+enum class Only { products, dots, updates, sums };
+template <Only kWhat>
+__device__ void cg_only(const CgArgs& a) {
+  FlagSums sums(a.sums);
+  const Rows rows(a, 0);
+  const int begin = rows.low + static_cast<int>(lane()), step = static_cast<int>(lanes());
+  for (int i = begin; i < rows.high; i += step) {
+    a.x[i] = 0, a.r[i] = a.s[i] = a.b[i];
+    spread<Halo::push>(a, 0, i, a.b[i]);
+  }
+  double one[1] = {0};
+  sums.sum(one);
+  const double alpha = get_value(a.norm2), beta = alpha;  // 0
+  const double* const p = a.operand[0][a.sums.pe] + a.matrix.begin;
+  double all = 0;
+  for (int k = 0; k < a.iterations; ++k) {
+    if constexpr (kWhat == Only::products)
+      all += by_rows(a.matrix, rows.low, rows.high, FromOwn{a.operand[0][a.sums.pe]}, a.s);
+    if constexpr (kWhat == Only::dots)
+      for (int i = begin; i < rows.high; i += step) {
+        const double r = get_value(a.r + i);
+        all += get_value(a.s + i) * get_value(p + i) + r * r;
+      }
+    if constexpr (kWhat == Only::updates) {
+      for (int i = begin; i < rows.high; i += step)
+        a.x[i] += alpha * p[i], a.r[i] -= alpha * a.s[i];
+      for (int i = begin; i < rows.high; i += step)
+        spread<Halo::push>(a, 0, i, a.r[i] + beta * p[i]);
+    }
+    for (int n = 0; kWhat == Only::sums && n < 3; ++n) {  // p . A p, r . r, the barrier behind p
+      one[0] = 1;
+      sums.sum(one);
+      all += one[0];
+    }
+  }
+  if (all == -1) *a.norm2 = all;  // never: all of it is needed
+}
+
 // Ghysels and Vanroose 2014: the two sums travel during the product. `kFirst`: blocks that have no
 // rows, 1 where one block makes the sums. `kWaits`: false leaves the sums out, for their time: what
 // it computes is then no solution.

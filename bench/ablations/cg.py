@@ -9,6 +9,10 @@ All do as many iterations, once and twice; the difference counts, warm, its medi
 - `cg flags`, `cg grid_sync`: sums by packets of all blocks, or by the barrier of the grid.
 - `cg gets`: values of other GPUs one by one, by blocking loads; on one GPU there are none.
 - `cg merge`: products by merge paths instead of lanes of a row, of which each has as many entries.
+- `cg only products`, `dots`, `updates`, `sums`: one part of an iteration by itself. Of the first
+  three no block waits for another one; `sums` are the exchanges alone, of which an iteration has
+  three. What the whole takes beyond their sum is waiting for the slowest block; dots are partly
+  hidden in it, as `cg` makes one of them in its product and one in its updates.
 - `cg managed`: `cg flags` in managed memory, on one GPU alone: pages of several would move to and
   fro.
 - `pipecg flags`, `pipecg one block`: sums by all blocks, or by one that has no rows.
@@ -33,6 +37,7 @@ from cpufree.bench.declared.solving import Slope, iterating, matrix, median_of
 SOURCE = Path(__file__).with_suffix(".cu")
 VARIANTS = ("cg flags", "cg grid_sync", "cg gets", "cg merge", "cg managed")
 PIPELINED = ("pipecg flags", "pipecg one block", "pipecg no sums")
+PARTS = ("cg only products", "cg only dots", "cg only updates", "cg only sums")
 RUN_LIMIT = 120.0
 
 
@@ -52,7 +57,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
             numbers = [str(n) for n in (case.pes, case.iterations, case.inside)]
             return lambda: ask([program, name, what, *numbers, memory], RUN_LIMIT)
 
-        found: dict[str, Call] = {one: variant(one) for one in (*VARIANTS, *PIPELINED)}
+        found: dict[str, Call] = {one: variant(one) for one in (*VARIANTS, *PIPELINED, *PARTS)}
         if case.pes > 1:
             del found["cg managed"]
         with cpufree.Solver(A, engine="cuda_p2p", pes=case.pes, pc="none") as solver:

@@ -1,5 +1,6 @@
 // What a sum of one value over all PEs takes within a kernel by NVSHMEM, called by a thread, a warp
-// or a block, and NVSHMEM's barrier, beside packets. One process for each GPU;
+// or a block, and NVSHMEM's barrier, beside packets; and what a put of one value takes until the
+// call returns, with a quiet behind it, and a quiet by itself. One process for each GPU;
 // bench/ablations/nvshmem_sums.py compiles it with NVSHMEM and runs it:
 //
 //   nvshmem_sums PE PES FILE WHAT ROUNDS REPEATS
@@ -22,8 +23,9 @@
 
 namespace ablations {
 
-enum class What { thread, warp, block, barrier, sync, packets, nothing };
-const char* const kNames[] = {"thread", "warp", "block", "barrier", "sync", "packets"};
+enum class What { thread, warp, block, barrier, sync, packets, put, put_quiet, quiet, nothing };
+const char* const kNames[] = {"thread",  "warp", "block",     "barrier", "sync",
+                              "packets", "put",  "put_quiet", "quiet"};
 constexpr int kThreads = 512;
 constexpr int kWarmUps = 50;  // launches: PEs must have as many, so they go by no clock
 
@@ -54,6 +56,12 @@ __device__ void by_packets(const Args& a, Epoch epoch) {
   }
 }
 
+// Into the memory of the next PE, of this one where there is no other.
+__device__ void put_beside(const Args& a) {
+  if (a.what != What::quiet) nvshmem_putmem_nbi(a.to, a.from, sizeof(double), (a.pe + 1) % a.pes);
+  if (a.what != What::put) nvshmem_quiet();
+}
+
 __device__ void once(const Args& a, Epoch epoch) {
   switch (a.what) {
     case What::thread:
@@ -74,6 +82,11 @@ __device__ void once(const Args& a, Epoch epoch) {
     case What::packets:
       by_packets(a, epoch);
       break;
+    case What::put:
+    case What::put_quiet:
+    case What::quiet:
+      if (lane() == 0) put_beside(a);
+      break;
     case What::nothing:
       break;
   }
@@ -86,14 +99,19 @@ __global__ void __launch_bounds__(kThreads, 1) times_kernel(const __grid_constan
   }
 }
 __global__ void __launch_bounds__(kThreads, 1) checks_kernel(const __grid_constant__ Args a) {
-  const bool sums = a.what != What::barrier && a.what != What::sync;
+  const bool puts = a.what == What::put || a.what == What::put_quiet;
+  const bool sums = a.what <= What::block || a.what == What::packets;
+  const int before = a.pe == 0 ? a.pes : a.pe;  // the PE whose value a put brings, from 1
   for (int k = 0; k < a.rounds; ++k) {
     if (lane() == 0) *a.from = a.pe + 1.0 + k;
     sync_block();
     once(a, a.before + static_cast<Epoch>(k) + 1);
     sync_block();
-    const double expected = 0.5 * a.pes * (a.pes + 1) + static_cast<double>(a.pes) * k;
-    if (lane() == 0 && sums && get_value(a.to) != expected) *a.wrong += 1;
+    if (puts && lane() == 0) nvshmem_barrier_all();  // all have come
+    const double all = 0.5 * a.pes * (a.pes + 1) + static_cast<double>(a.pes) * k;
+    const double expected = puts ? before + static_cast<double>(k) : all;
+    if (lane() == 0 && (sums || puts) && get_value(a.to) != expected) *a.wrong += 1;
+    if (puts && lane() == 0) nvshmem_barrier_all();  // all have looked
     sync_block();
   }
 }
@@ -168,7 +186,7 @@ int main(int count, char** words) {
   Args a = {};
   a.pe = std::atoi(words[1]), a.pes = std::atoi(words[2]);
   int what = -1;
-  for (int k = 0; k < 6; ++k)
+  for (int k = 0; k < static_cast<int>(What::nothing); ++k)
     if (words[4] == std::string(kNames[k])) what = k;
   if (what < 0 || a.pes > 32) {
     std::fprintf(stderr, "nvshmem_sums: '%s' on %d PEs is not known\n", words[4], a.pes);

@@ -1,8 +1,11 @@
 """Sums of one value within a kernel: by NVSHMEM, called by thread, warp or block, and by packets.
 
 After Ismayilov 2023, section 3.3, and Trotter et al. 2025. `barrier`, `sync`: NVSHMEM's barriers of
-all PEs, without a sum. One process for each of at least two GPUs; the slowest counts. Waits within
-NVSHMEM are bounded by the limit of the process alone, RUN_LIMIT.
+all PEs, without a sum. `put`, `put_quiet`, `quiet` (Groves et al. 2020): a put of one value by a
+thread into the next PE's memory until the call returns, with a quiet behind it, and a quiet that
+has nothing to wait for. One process for each GPU; the slowest counts; sums want two, on one GPU
+puts stay in its own memory. Waits within NVSHMEM are bounded by the limit of the process alone,
+RUN_LIMIT.
 """
 
 import tempfile
@@ -20,7 +23,7 @@ from cpufree.errors import UnsupportedError
 
 SOURCE = Path(__file__).with_suffix(".cu")
 RUN_LIMIT = 60.0
-WHAT = ("packets", "thread", "warp", "block", "barrier", "sync")
+WHAT = ("packets", "thread", "warp", "block", "barrier", "sync", "put", "put_quiet", "quiet")
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:

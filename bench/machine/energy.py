@@ -4,6 +4,8 @@ Each contender solves again and again for some seconds, between two ticks of the
 iterations, then with many. What counts is the difference of the two, so that what a call takes
 besides iterations is left out. `idle`: what the GPU takes in the time of an iteration of cpufree
 while it does nothing. Processors of the host are not counted, though baselines keep them busy.
+
+Without host-driven baselines in the build nothing is measured, unless --contenders says who.
 """
 
 import time
@@ -11,19 +13,39 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cpufree.bench.cg.problems import Problem, cases, default_cache
+from cpufree.bench.contenders.registry import find as find_contenders
 from cpufree.bench.contenders.registry import make
 from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.bench.declared.energy import Meter
 from cpufree.engines.gpus import find, select
-from cpufree.errors import CpufreeError
+from cpufree.errors import CpufreeError, UnsupportedError
 
 CONTENDERS = ("cpufree", "single_gpu", "nccl_graph", "graph_while", "nccl", "peer_copy")
 FEW = 100
 """Iterations of the shorter solves."""
 
 
+def wanted(case: Case) -> list[str]:
+    """Return those to be measured; `without` of the record has the others, and why.
+
+    Raises:
+        UnsupportedError: one that was asked for cannot run here, or no baseline at all.
+    """
+    known = find_contenders()
+    asked = [n for n in CONTENDERS if case.asks(n) and (case.pes == 1 or n != "single_gpu")]
+    without = {name: known[name].why_not for name in asked if known[name].why_not}
+    left = [name for name in asked if name not in without]
+    if without and (case.contenders or left == ["cpufree"]):
+        names = {why: [n for n in without if without[n] == why] for why in without.values()}
+        why = "; ".join(f"{', '.join(several)}: {text}" for text, several in names.items())
+        raise UnsupportedError(f"{why} (or measure others: --contenders cpufree idle)")
+    case.facts.update(without=without)
+    return left
+
+
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
+    names = wanted(case)
     there = select(range(case.pes), find(), "--pes")
     meter, (source, *_) = Meter([gpu.uuid for gpu in there]), cases([case.matrix])
     problem = Problem(source, "double", default_cache())
@@ -67,8 +89,7 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         watts = used.joules / used.seconds
         return {"watts": watts, "joules": watts * apiece["cpufree"], "seconds": 0.0}
 
-    wanted = [name for name in CONTENDERS if case.pes == 1 or name != "single_gpu"]
-    yield {**{name: using(name) for name in wanted if case.asks(name)}, "idle": idle}
+    yield {**{name: using(name) for name in names}, "idle": idle}
     for contender in loaded.values():
         contender.close()
 

@@ -54,8 +54,7 @@ class Messages {
     nics_ = make(config);
     nics_->add_buffer("source", source_.offset, study.bytes);
     nics_->add_buffer("target", target_.offset, study.bytes);
-    if (study.order == PostOrder::ahead && uses_nic())
-      post(0, static_cast<std::uint32_t>(study.rounds));
+    if (posts_ahead(study.order) && uses_nic()) post(0, static_cast<std::uint32_t>(study.rounds));
   }
 
   std::vector<MessageTimes> run(const std::function<void()>& look) {
@@ -77,7 +76,8 @@ class Messages {
     put.first = {0, epoch};
     put.pe = 1;
     put.source = source_.offset;
-    put.target = target_.offset;
+    put.open = supplied(study_.order, target_.offset).given;
+    put.target = put.open == 0 ? target_.offset : 0;
     put.bytes = study_.bytes;
     put.signal = 0;
     put.epochs = epochs;
@@ -131,7 +131,7 @@ class Messages {
     const TriggerBoard board = layout_.board(heaps_.base(0));
     if (study_.path == Path::triggered) {
       Triggers<Port> triggers(port, board, 0, sent_);
-      triggers.trigger(TriggerTag{0, epoch});
+      triggers.trigger(TriggerTag{0, epoch}, supplied(study_.order, target_.offset));
       sent_ = triggers.sent();
     } else if (study_.path == Path::stores) {
       std::memcpy(target_.at(heaps_.base(1)), source, study_.bytes);
@@ -288,11 +288,11 @@ Path path_named(const std::string& name) {
 }
 
 PostOrder order_named(const std::string& name) {
-  const char* const names[] = {"ahead", "post_first", "launch_first"};
-  for (int k = 0; k < 3; ++k)
+  const char* const names[] = {"ahead", "post_first", "launch_first", "open"};
+  for (int k = 0; k < 4; ++k)
     if (name == names[k]) return static_cast<PostOrder>(k);
   throw InvalidInput("there is no order '" + name +
-                     "': choose from ahead, post_first, launch_first");
+                     "': choose from ahead, post_first, launch_first, open");
 }
 
 void require_order(PostOrder order, Path path) {

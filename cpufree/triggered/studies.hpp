@@ -22,14 +22,23 @@ enum class Path {
 
 // When the host posts the put of a message that is triggered: all puts before the first message; or
 // each one just before the launch of the kernel that triggers it, or just after. The paper's
-// relaxed order is the last one: launch and post take as long as the longer of them, not as both.
-enum class PostOrder { ahead, post_first, launch_first };
+// relaxed order is launch_first: launch and post take as long as the longer of them, not as both.
+// open: all before the first message, but the target's place comes with the trigger.
+enum class PostOrder { ahead, post_first, launch_first, open };
 
 // By their names here. Throw InvalidInput where there is none of that name.
 Path path_named(const std::string& name);
 PostOrder order_named(const std::string& name);
 // Throws InvalidInput where nothing of a path is posted.
 void require_order(PostOrder order, Path path);
+constexpr bool posts_ahead(PostOrder order) {
+  return order == PostOrder::ahead || order == PostOrder::open;
+}
+// What triggers of an order supply, of a put to `target`: all of them, as one block triggers.
+constexpr TriggerFields supplied(PostOrder order, std::uint64_t target) {
+  if (order != PostOrder::open) return {};
+  return {TriggerFields::target, {0, target}};
+}
 
 struct MessageStudy {
   Path path = Path::triggered;

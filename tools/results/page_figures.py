@@ -19,6 +19,7 @@ from tools.results import (
     dace,
     headlines,
     method_table,
+    predictions,
     programs,
     rule_by_sizes,
     small_studies,
@@ -288,31 +289,6 @@ def multigrid_on_cpus() -> str:
     )
 
 
-PREDICTIONS = "predictions-2026-11-29.jsonl"
-
-
-def predicted() -> str:
-    """Return how far predictions by what is known beforehand are from records."""
-    _, *lines = json_lines(PREDICTIONS)
-    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for one in lines:
-        groups.setdefault((one["gpu"].split()[1], one["pes"]), []).append(one)
-    held_out = [one for one in lines if "H200" in one["gpu"]]
-
-    def row(name: str, found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-        errors = [abs(one["predicted"] / one["seconds"] - 1) for one in found]
-        inside = statistics.mean(one["inside"] for one in found)
-        return (
-            *(name, str(len(found)), f"{100 * statistics.median(errors):.1f} %"),
-            *(f"{100 * max(errors):.0f} %", f"{100 * inside:.0f} %"),
-        )
-
-    rows = [row(f"{pes} {gpu}", found) for (gpu, pes), found in sorted(groups.items())]
-    rows += [row("all on H200, which no wait was fitted to", held_out), row("all", lines)]
-    head = ("machine", "systems and methods", "median error", "worst", "in the 95 % interval")
-    return markdown(head, rows)
-
-
 PAGES: dict[Path, Tables] = {
     ROOT / "README.md": lambda: {"headlines": headlines.table()},
     ROOT / "docs/install.md": lambda: {"builds": builds("../bench/results/")},
@@ -346,7 +322,8 @@ PAGES: dict[Path, Tables] = {
         "pairs, two H100": pairs(*TWO),
         "curves, four H200": curves(*FOUR),
         "one way, four H200": one_way(*FOUR, FOUR_WAYS),
-        "predicted beforehand": predicted(),
+        "predicted beforehand": predictions.predicted(),
+        "predicted multigrid": predictions.multigrid(),
     },
     ROOT / "docs/design/baselines.md": lambda: {"MPI, four GPUs": mpi_on_four()},
 }

@@ -211,8 +211,8 @@ class Driver {
       const Seat& there = *seats_[at(other)];
       const Seat& from = order_.puts ? me_ : there;
       const Seat& to = order_.puts ? there : me_;
-      gpu::copy_across(tile_at(to, step, which), to.device, own(from, entries_, which), from.device,
-                       at(8 * entries_), me_.copies);
+      // The call of the ways host-copy and host-copy-get, out of whose times this is predicted.
+      gpu::copy(tile_at(to, step, which), own(from, entries_, which), at(8 * entries_), me_.copies);
       if (order_.overlapped)
         me_.copies.record(me_.sent[at(2 * step + which)]);
       else

@@ -47,7 +47,8 @@ struct MessageArgs {
   std::uint64_t before_ns = 0, after_ns = 0;
   MessageStamps* stamps = nullptr;  // of this epoch, on the PE
 };
-const void* initiator_kernel(bool counts);
+// `open`: block 0 supplies the target with its trigger; not where triggers are counted.
+const void* initiator_kernel(bool counts, bool open = false);
 const void* target_kernel();
 
 // A kernel that computes on all multiprocessors and triggers copies at its beginning, block c

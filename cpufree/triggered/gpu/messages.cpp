@@ -31,7 +31,7 @@ class GpuMessenger {
     rig_.allocate();
     for (int pe = 0; pe < 2; ++pe) stamps_.emplace_back(rig_.pes.device(pe), at(rounds_));
     const bool counts = triggers() && GpuRig::counts_by_words(study.back_end);
-    initiator_ = initiator_kernel(counts);
+    initiator_ = initiator_kernel(counts, study_.order == PostOrder::open);
     const std::string back_end = triggers() ? study.back_end : "none";
     rig_.prepare(initiator_, grid(0), back_end);
     rig_.prepare(target_kernel(), grid(1), back_end);
@@ -49,7 +49,7 @@ class GpuMessenger {
       rig_.make_nics(study_.back_end);
       rig_.nics->add_buffer("source", source_.offset, study_.bytes);
       rig_.nics->add_buffer("target", target_.offset, study_.bytes);
-      if (study_.order == PostOrder::ahead) post(0, static_cast<std::uint32_t>(rounds_));
+      if (posts_ahead(study_.order)) post(0, static_cast<std::uint32_t>(rounds_));
     }
     for (int k = 0; k < rounds_; ++k) one(static_cast<std::uint32_t>(k), over, look);
     rig_.stop_nics();
@@ -67,7 +67,8 @@ class GpuMessenger {
     put.first = {0, epoch};
     put.pe = 1;
     put.source = source_.offset;
-    put.target = target_.offset;
+    put.open = supplied(study_.order, target_.offset).given;
+    put.target = put.open == 0 ? target_.offset : 0;
     put.bytes = study_.bytes;
     put.signal = 0;
     put.threshold = static_cast<std::uint64_t>(study_.blocks);

@@ -92,7 +92,16 @@ __device__ void store(GpuPort& port, const MessageArgs& args) {
   port.put_flag(args.verbs.board.signals + port.block(), 1, Epoch{args.epoch} + 1);
 }
 
-template <bool kCounts>
+template <bool kOpen, class Verbs>
+__device__ void trigger(Verbs& verbs, const MessageArgs& args, int block) {
+  const TriggerTag tag{0, args.epoch};
+  if constexpr (kOpen)
+    verbs.trigger(tag, {block == 0 ? TriggerFields::target : 0U, {0, args.target}});
+  else
+    verbs.trigger(tag);
+}
+
+template <bool kCounts, bool kOpen = false>
 __global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu_p2p::Shared shared,
                                                      const __grid_constant__ MessageArgs args) {
   GpuPort port(shared, nullptr);
@@ -109,7 +118,7 @@ __global__ void __launch_bounds__(1024, 1) initiator(const __grid_constant__ gpu
   port.sync_block();
   const std::uint64_t ready = now();
   if (args.way == MessageWay::triggered)
-    verbs.verbs().trigger(TriggerTag{0, args.epoch});
+    trigger<kOpen>(verbs.verbs(), args, port.block());
   else if (args.way == MessageWay::stores)
     store(port, args);
   const std::uint64_t sent = now();
@@ -180,7 +189,8 @@ const void* address(K* kernel) {
 
 const void* host_clock_kernel() { return address(host_clock); }
 const void* pair_clock_kernel() { return address(pair_clock); }
-const void* initiator_kernel(bool counts) {
+const void* initiator_kernel(bool counts, bool open) {
+  if (open && !counts) return address(initiator<false, true>);
   return counts ? address(initiator<true>) : address(initiator<false>);
 }
 const void* target_kernel() { return address(target); }

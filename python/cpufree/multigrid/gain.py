@@ -63,12 +63,9 @@ class Cost:
         iterations = known.at("amg.iterations", "1", unknowns)
         if where.engine == "cuda_p2p":
             one = _seconds(known, "iteration", nonzeros / where.pes)
-            cycle = _seconds(known, "cycle", nonzeros / where.pes)
-            if where.pes == 1:
-                return cls(_seconds(known, "setup", nonzeros) / one, cycle / one, iterations)
-            more = known.number("amg.gpu_several_cycle", "s")
-            setup = _seconds(known, "several_setup", nonzeros)
-            return cls(setup / one, (cycle + more) / one, iterations)
+            setup = _seconds(known, "setup" if where.pes == 1 else "several_setup", nonzeros)
+            cycle = cycle_seconds(known, nonzeros, where.pes)
+            return cls(setup / one, cycle / one, iterations)
         small = 1.0 + known.number("amg.cpu_small", "1") / max(1, nonzeros)
         setup = known.at("amg.cpu_setup", "1", unknowns) * small
         return cls(setup, known.at("amg.cpu_cycle", "1", unknowns), iterations)
@@ -78,6 +75,12 @@ class Cost:
         digits = max(1.0, -math.log10(min(max(workload.rtol, SMALLEST), 1.0)))
         cycles = self.iterations * digits / USUAL_DIGITS * workload.solves
         return self.setup + self.cycle * cycles
+
+
+def cycle_seconds(known: Machine, nonzeros: int, pes: int) -> float:
+    """Return the predicted seconds of an iteration with multigrid on GPUs."""
+    more = known.number("amg.gpu_several_cycle", "s") if pes > 1 else 0.0
+    return _seconds(known, "cycle", nonzeros / pes) + more
 
 
 def _seconds(known: Machine, what: str, nonzeros: float) -> float:

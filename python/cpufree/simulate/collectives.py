@@ -7,7 +7,7 @@ import numpy as np
 from cpufree.simulate.graph import Builder, Flow, Ids, Numbers
 from cpufree.simulate.rates import reduce_seconds
 from cpufree.simulate.way import Messages, Sent, Way
-from cpufree.simulate.ways import HostDriven, OnCpu, Persistent
+from cpufree.simulate.ways import HostDriven, LibraryKernels, OnCpu, Persistent
 
 
 def all_reduce(b: Builder, way: Way, flow: Flow, bytes_: int = 8) -> None:
@@ -75,7 +75,8 @@ def ring(b: Builder, way: Way, flow: Flow, bytes_: float, pieces: int | None = N
 
     In each of P - 1 steps a PE sends a P-th of the vector to the next one, which adds it to its
     own; in P - 1 more the sums go around. A running kernel sends each work-group's piece when it is
-    ready, so that pieces are added up while others are on their way; other ways send whole parts.
+    ready, so that pieces are added up while others are on their way, and so does the kernel of a
+    library; other ways send whole parts.
     `pieces`: of a part; None: one for each 64 KiB, up to 16.
     """
     if b.pes == 1:
@@ -84,6 +85,11 @@ def ring(b: Builder, way: Way, flow: Flow, bytes_: float, pieces: int | None = N
     if pieces is None:
         pieces = int(min(max(-(-part // LARGEST_PIECE), 1), MOST_PIECES))
     seconds = reduce_seconds(b.cluster, way, part)
+    if isinstance(way, LibraryKernels):  # all steps in one kernel of the library
+        way.before_collective(flow)
+        _ring_in_pieces(b, way.inner, flow, part, seconds, pieces)
+        way.after_collective(flow)
+        return
     if isinstance(way, Persistent):
         _ring_in_pieces(b, way, flow, part, seconds, pieces)
         return

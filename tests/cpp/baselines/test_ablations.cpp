@@ -132,6 +132,24 @@ TEST(each_variant_makes_the_iterations_of_cg) {
   check_kernel(a, 2, pipecg<OneBlockSums, 1, true>, true);
 }
 
+TEST(parts_of_an_iteration_by_themselves_change_nothing_else) {
+  const System a = system_of(13);
+  for (const Kernel kernel : {cg_only<Only::products>, cg_only<Only::dots>, cg_only<Only::updates>,
+                              cg_only<Only::sums>}) {
+    Memory memory(a, 1);
+    run_on_threads(1, kBlocks, kThreads, kRoomOfSums, [&](int) { kernel(memory.args[0]); });
+    const CgArgs& mine = memory.args[0];
+    const bool multiplies = kernel == cg_only<Only::products>;
+    for (int i = 0; i < a.rows(); ++i) {
+      double product = 0;
+      for (int e = a.first[i]; e < a.first[i + 1]; ++e) product += a.value[e] * a.b[a.column[e]];
+      CHECK(mine.x[i] == 0 && mine.r[i] == a.b[i] && mine.operand[0][0][i] == a.b[i]);
+      CHECK(std::abs(mine.s[i] - (multiplies ? product : a.b[i])) < 1e-12);
+    }
+    CHECK(*mine.norm2 == 0);
+  }
+}
+
 namespace {
 
 // Rows kept, blocks of a cluster, and the slab at which a second kernel begins; 0: one kernel.

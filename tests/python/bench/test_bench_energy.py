@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import runpy
 from typing import Any
 
 import pytest
+from paths import ROOT
 
+from cpufree.bench.core.entry import OURS, Entry
 from cpufree.bench.declared import energy
 from cpufree.bench.declared.energy import Meter
 from cpufree.errors import UnsupportedError
@@ -56,3 +59,29 @@ def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(energy, "LIBRARY", "libnone.so.9")
     with pytest.raises(UnsupportedError, match="comes with the driver"):
         Meter([HERE])
+
+
+def test_contenders_that_cannot_run_are_told_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    energy_bench = runpy.run_path(str(ROOT / "bench/machine/energy.py"))
+    bench, wanted = energy_bench["BENCH"], energy_bench["wanted"]
+    missing = dict.fromkeys(energy_bench["CONTENDERS"][1:], "not built")
+
+    def case(*contenders: str) -> Any:
+        return bench.cases(bench.chosen({}, on_gpus=True, quick=True), contenders)[0]
+
+    def build(without: dict[str, str]) -> None:
+        entries = {n: Entry(n, OURS, (), why_not=without.get(n, "")) for n in ("cpufree", *missing)}
+        monkeypatch.setitem(wanted.__globals__, "find_contenders", lambda: entries)
+
+    build(missing)
+    with pytest.raises(UnsupportedError, match=r"single_gpu, .*: not built.*--contenders"):
+        wanted(case())
+    assert wanted(case("cpufree", "idle")) == ["cpufree"]
+    build({"nccl": "no NCCL"})
+    found = case()
+    assert wanted(found) == ["cpufree", "single_gpu", "nccl_graph", "graph_while", "peer_copy"]
+    assert found.facts["without"] == {"nccl": "no NCCL"}
+    with pytest.raises(UnsupportedError, match="nccl: no NCCL"):
+        wanted(case("cpufree", "nccl"))

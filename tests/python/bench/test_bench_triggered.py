@@ -57,7 +57,7 @@ def test_puts_are_posted_before_and_after_the_launch(measured: list[measure.Seri
     ("path", "order", "message"),
     [
         ("stores", "post_first", "where kernels trigger them"),
-        ("triggered", "last", "choose from ahead, post_first, launch_first"),
+        ("triggered", "last", "choose from ahead, post_first, launch_first, open"),
     ],
 )
 def test_orders_that_make_no_sense_are_refused(path: str, order: str, message: str) -> None:

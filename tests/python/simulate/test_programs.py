@@ -119,6 +119,14 @@ def test_a_persistent_kernel_overlaps_the_ring_s_additions_with_its_messages() -
     assert whole - pieces > 0.6 * additions
 
 
+@pytest.mark.parametrize("pes", [2, 8])
+def test_a_library_goes_around_the_ring_in_one_kernel(pes: int) -> None:
+    ways = ("nccl", "proxy")
+    library, own = (run(vector_all_reduce(PAPER, w, pes, 8e6).graph).seconds for w in ways)
+    # The helper thread passes the messages of both on.
+    assert library - own == pytest.approx(PAPER["cpu.issue"] + PAPER["gpu.library"], abs=1e-9)
+
+
 def test_the_halo_of_a_partition_is_counted_value_by_value() -> None:
     A = as_csr(generate("poisson2d", nx=6, ny=4))
     part = np.repeat([0, 1, 2], 8).astype(np.int32)

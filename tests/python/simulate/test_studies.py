@@ -191,7 +191,7 @@ def uncontended(way: str) -> list[Graph]:
         krylov(PAPER, way, coarse_shares(1.6e5, 1.1e6, 3, 16), "cg", 2).graph,
         krylov(PAPER, way, coarse_shares(1.6e5, 4.8e5, 1, 2), "pipecg", 3).graph,
     ]
-    if way in ("cpu", "hdn", "gds", "nccl"):
+    if way in ("cpu", "hdn", "gds"):  # others send a ring's pieces side by side
         graphs.append(vector_all_reduce(PAPER, way, 8, 8e6).graph)
     return graphs
 

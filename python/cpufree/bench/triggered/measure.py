@@ -26,8 +26,11 @@ ORDERS = {
     "ahead": "put posted ahead",
     "post_first": "posted, then launched",
     "launch_first": "launched, then posted",
+    "open": "put posted ahead, its place by the trigger",
 }
 """When the put of a message is posted, and what it is called."""
+NOT_OPEN = ("copy_engine", "libfabric")
+"""How the names of back ends begin whose triggers are counted, and supply nothing."""
 TIMES = ("begun", "ready", "sent", "ended", "observed", "nic_begun", "nic_ended", "seen")
 """Columns of a message's times, in seconds since the launch."""
 OVERLAP_TIMES = ("alone", "beside", "all_seen", "one_copy", "plain_copy")
@@ -135,10 +138,16 @@ def _messages(plan: Plan, core: ModuleType) -> Iterator[Task]:
                 yield Series("messages", path, back_end, size), run
 
 
+def orders_of(back_end: str) -> dict[str, str]:
+    """Return the orders that a back end has."""
+    counts = back_end.startswith(NOT_OPEN)
+    return {order: name for order, name in ORDERS.items() if order != "open" or not counts}
+
+
 def _orders(plan: Plan, core: ModuleType) -> Iterator[Task]:
     size = min(plan.sizes)
     for back_end in plan.back_ends:
-        for order, name in ORDERS.items():
+        for order, name in orders_of(back_end).items():
 
             def run(order: str = order, back_end: str = back_end) -> Any:
                 rows = core.messages("triggered", size, plan.messages, plan.work, back_end, order)

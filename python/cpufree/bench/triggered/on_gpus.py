@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cpufree import stencil
 from cpufree.bench import nccl
-from cpufree.bench.triggered.measure import ORDERS, PATHS, TIMES, Series, Task, in_rounds
+from cpufree.bench.triggered.measure import PATHS, TIMES, Series, Task, in_rounds, orders_of
 from cpufree.errors import CpufreeError, UnsupportedError
 from cpufree.triggered.extension import load_gpu_extension
 
@@ -151,7 +151,7 @@ def _message_task(
 def _orders(plan: GpuPlan, core: ModuleType) -> Iterator[Task]:
     size = min(plan.sizes)
     for back_end in plan.back_ends:
-        for order, name in ORDERS.items():
+        for order, name in orders_of(back_end).items():
 
             def run(what: tuple[str, int] = (back_end, size), order: str = order) -> Any:
                 rows, *_ = core.messages(
