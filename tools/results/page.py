@@ -22,19 +22,21 @@ from tools.results.records import CONTINUED, FOLDER, origin
 
 TEMPLATE = Path(__file__).with_name("results.md")
 RECORDS = (
-    *(cg.JITTERED_FOUR, cg.JITTERED_TWO, cg.JITTERED_ONE),
+    *(cg.JITTERED_FOUR, cg.JITTERED_TWO, cg.JITTERED_LATER, cg.JITTERED_ONE),
     *(cg.REAL_TWO, cg.REAL_ONE),
     *(cg.EIGHT, cg.FOUR, cg.TWO, cg.ONE, cg.PETSC),
     *(grids.EIGHT, grids.TWO, grids.TWO_3D, grids.ONE, grids.ONE_DOUBLE),
     *(grids.WAYS_FOUR, grids.WAYS_ONE, grids.SOAK),
     *(others.PROCESSES_EIGHT, others.PROCESSES_TWO, others.SETUP, others.CPU),
     *(solves.BOTH, solves.PARTITIONS, *(record for record, *_ in messages.MACHINES)),
-    *(ablations.CG, ablations.JACOBI, ablations.LAUNCHES, ablations.COPIES),
+    *(*ablations.CG, ablations.JACOBI, ablations.LAUNCHES, ablations.COPIES, ablations.SUMS),
 )
 NOTES = {
     cg.JITTERED_FOUR: "Peer copies, NCCL and MPI driven by the host, without graphs, were left out "
     "for want of time. Kernels were compiled when they were first used.",
     cg.JITTERED_TWO: "Beside it, two of the 32 cores made other systems for some minutes.",
+    cg.JITTERED_LATER: "Three of the 18 matrices, three rounds, before time ran out; NCCL by itself and "
+    "NVSHMEM on a stream are in no other record of this suite.",
     cg.JITTERED_ONE: "Time ran out before ecology2-like, which has four values with and without "
     "jitter, on one GPU; thermomech_dM-like is from a second run.",
     cg.EIGHT: "Six matrices, for which there was time.",

@@ -10,6 +10,7 @@ from cpufree.bench.cg.results import HOST_DRIVEN, Results, Series
 from cpufree.bench.core import work
 from cpufree.bench.core.entry import BASELINE, OURS
 from cpufree.bench.core.noise import FASTER, NOISE, geometric_mean
+from cpufree.bench.core.noise import FEW as FEW_REPEATS
 from cpufree.bench.report.collected import Comparison, fastest
 from cpufree.bench.report.tables import micro
 from tools.results.records import markdown, origin, solver_record
@@ -21,12 +22,16 @@ GPUS = {EIGHT: 8, FOUR: 4, TWO: 2, ONE: 1}
 # Suite paper18, whose meshes are jittered, and matrices of others.
 JITTERED_TWO, JITTERED_ONE = "cg-2x-2026-11-25.jsonl", "cg-1x-2026-11-25.jsonl"
 JITTERED_FOUR = "cg-4x-2026-11-26.jsonl"
+JITTERED_LATER = "cg-2x-2026-11-30.jsonl"
 REAL_TWO, REAL_ONE = "cg-real-2x-2026-11-25.jsonl", "cg-1x-rest-2026-11-25.jsonl"
-JITTERED = {JITTERED_FOUR: 4, JITTERED_TWO: 2, JITTERED_ONE: 1}
+JITTERED = {JITTERED_FOUR: 4, JITTERED_TWO: 2, JITTERED_LATER: 2, JITTERED_ONE: 1}
 REAL = {REAL_TWO: 2, REAL_ONE: 1}
 COUNTS = {
     2: "both baselines",
-    **{n: f"all {word} baselines" for n, word in ((3, "three"), (4, "four"), (6, "six"))},
+    **{
+        n: f"all {word} baselines"
+        for n, word in ((3, "three"), (4, "four"), (5, "five"), (6, "six"))
+    },
 }
 FEW = 1 << 16  # distinct values: that many can be numbered in 16 bits
 
@@ -299,6 +304,8 @@ def significant(name: str) -> str:
     found = [(results.against(g, any_baseline), g.case) for g in groups(name)]
     faster = sum(v.word == FASTER for v, _ in found if v)
     below = [f"{case} ({_speedup(v)})" for v, case in found if v and v.speedup < 1]
+    if all(v.word == FEW_REPEATS for v, _ in found if v):
+        return "Its rounds are too few to tell a difference from noise."
     ran = COUNTS[len(baselines_of(name))]
     text = f"On {faster} of {len(found)} matrices cpufree is faster than {ran} that ran"
     return text + (f"; the ratio is below 1 on {', '.join(below)}." if below else ".")

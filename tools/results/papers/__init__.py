@@ -22,6 +22,7 @@ _MAKERS: dict[str, Callable[[], str]] = {
     "ablations, jacobi": ablations.jacobi,
     "ablations, copies": ablations.copies,
     "ablations, launches": ablations.launches,
+    "ablations, sums": ablations.sums,
     "launches": messages.launches,
     "distances": messages.distances,
     "synchronization": messages.synchronization,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+from cpufree.text import counted
 from tools.results.records import markdown, medians, problems
 
-CG = "cg-ablations-1x-2026-11-30.jsonl"
+CG = (
+    "cg-ablations-1x-2026-11-30.jsonl",
+    "cg-ablations-bmwcra-1x-2026-11-30.jsonl",
+    "cg-ablations-2x-2026-11-30.jsonl",
+)
 JACOBI = "jacobi-ablations-1x-2026-11-30.jsonl"
 LAUNCHES = "launches-1x-2026-11-30.jsonl"
+SUMS = "nvshmem-sums-2x-2026-11-30.jsonl"
 COPIES = "copy-rate-1x-2026-11-30.jsonl"
 # Contenders of the records, and what pages call them.
 OF_CG = {
@@ -21,9 +29,19 @@ OF_CG = {
     "cpufree cg": "`cg` of cpufree",
     "cpufree pipecg": "`pipecg` of cpufree",
 }
+OF_SUMS = {
+    "packets": "ours: packets of each GPU to all",
+    "thread": "NVSHMEM's, called by a thread",
+    "warp": "by a warp",
+    "block": "by a block",
+    "barrier": "NVSHMEM's barrier, no sum",
+    "sync": "NVSHMEM's `sync`, no sum",
+}
 OF_JACOBI = {
     "kept 0": "rows streamed",
-    "kept 4": "four rows of each block kept on chip",
+    "kept 3": "three rows of each block kept on chip",
+    "kept 4": "four rows",
+    "kept 7": "seven rows",
     "kept 9": "nine rows",
     "kept 18": "eighteen rows",
     "two kernels": "two kernels at once",
@@ -40,9 +58,23 @@ def _cell(found: dict[str, float], one: str, base: str) -> str:
     return f"{1e6 * found[one]:.3g}{ratio}"
 
 
+def _short(case: str) -> str:
+    return case.split(":")[1].partition("?")[0].removeprefix("paper18/")
+
+
+def _gpus(name: str) -> str:
+    found = re.search(r"-(\d+)x-", name)
+    assert found, name
+    return counted(int(found[1]), "GPU")
+
+
 def cg() -> str:
     """Return microseconds of an iteration of CG, and over the plain variant of the method."""
-    cases = medians(CG)
+    cases = {
+        f"{_short(case)}, {_gpus(name)}": found
+        for name in CG
+        for case, found in medians(name).items()
+    }
 
     def base(one: str) -> str:
         return "pipecg flags" if "pipecg" in one else "cg flags"
@@ -50,7 +82,14 @@ def cg() -> str:
     rows = [
         [what, *(_cell(v, one, base(one)) for v in cases.values())] for one, what in OF_CG.items()
     ]
-    return markdown(["variant", *(f"{name.split(':')[1]}, µs" for name in cases)], rows)
+    return markdown(["variant", *(f"{name}, µs" for name in cases)], rows)
+
+
+def sums() -> str:
+    """Return microseconds of a sum of one value on two GPUs, by who adds."""
+    (found,) = medians(SUMS).values()
+    rows = [[what, _cell(found, one, "packets")] for one, what in OF_SUMS.items()]
+    return markdown(["sum of one double", "µs"], rows)
 
 
 def jacobi() -> str:
