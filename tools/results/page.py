@@ -35,8 +35,8 @@ NOTES = {
     cg.JITTERED_FOUR: "Peer copies, NCCL and MPI driven by the host, without graphs, were left out "
     "for want of time. Kernels were compiled when they were first used.",
     cg.JITTERED_TWO: "Beside it, two of the 32 cores made other systems for some minutes.",
-    cg.JITTERED_LATER: "Three of the 18 matrices, three rounds, before time ran out; NCCL by itself and "
-    "NVSHMEM on a stream are in no other record of this suite.",
+    cg.JITTERED_LATER: "Three of the 18 matrices, three rounds, before time ran out; NCCL by "
+    "itself and NVSHMEM on a stream are in no other record of this suite.",
     cg.JITTERED_ONE: "Time ran out before ecology2-like, which has four values with and without "
     "jitter, on one GPU; thermomech_dM-like is from a second run.",
     cg.EIGHT: "Six matrices, for which there was time.",
