@@ -49,7 +49,7 @@ class Report:
     phases: dict[str, float]
     """And sections: levels of multigrid, which have phases themselves, and lines of programs."""
     late_sender: dict[str, float]
-    """Of waits, by channel: until the message was sent."""
+    """Of waits, by channel: until the last message was sent."""
     transfer: dict[str, float]
     """From then on."""
     late_receiver: dict[str, float]
@@ -139,19 +139,47 @@ def channels_of(trace: Trace, waits: Integers) -> Integers:
     return channels
 
 
-def parts_of(line: Timeline) -> tuple[Integers, Integers]:
-    """Return what of each of line.waits was late sender, and what transfer, in ns."""
-    trace, waits = line.trace, line.waits
-    begin, end = trace.time[waits.begin], trace.time[waits.end]
-    sent = np.where(waits.sent >= 0, trace.time[waits.sent], begin)
-    late = np.clip(sent, begin, end) - begin
-    return late, end - begin - late
+@dataclass(frozen=True)
+class BlockWaits:
+    """What blocks waited for, by channel: threads of a block wait side by side, and count once."""
+
+    last: Integers
+    """Of line.waits that overlap: which ended last."""
+    channel: Integers
+    late: Integers
+    """Nanoseconds until the last message was sent."""
+    transfer: Integers
+    """From then until the last wait ended."""
+
+    @classmethod
+    def of(cls, line: Timeline) -> BlockWaits:
+        """Join the waits of each block and channel that overlap."""
+        trace, waits = line.trace, line.waits
+        if not len(waits.begin):
+            none = np.zeros(0, np.int64)
+            return cls(none, none, none, none)
+        begin, end = trace.time[waits.begin], trace.time[waits.end]
+        sent = np.where(waits.sent >= 0, trace.time[waits.sent], begin)
+        channel = channels_of(trace, waits.begin)
+        _, block = np.unique(trace.tracks[:, :2], axis=0, return_inverse=True)
+        key = block[trace.track[waits.begin]] * len(CHANNELS) + channel
+        order = np.lexsort((end, begin, key))
+        # One axis of time for all blocks and channels, one behind the other.
+        shift = key[order].astype(np.int64) * (int(end.max()) + 1)
+        reached = np.maximum.accumulate(end[order] + shift)
+        fresh = np.r_[True, (begin[order] + shift)[1:] > reached[:-1]]
+        first = np.flatnonzero(fresh)
+        ended = np.maximum.reduceat(end[order], first)
+        start, sent = begin[order][first], np.maximum.reduceat(sent[order], first)
+        late = np.clip(sent, start, ended) - start
+        ends_it = end[order] == ended[np.cumsum(fresh) - 1]
+        last = order[np.flatnonzero(ends_it)]
+        _, one = np.unique((np.cumsum(fresh) - 1)[ends_it], return_index=True)
+        return cls(last[one], channel[last[one]], late, ended - start - late)
 
 
 def _split(line: Timeline) -> dict[str, dict[str, float]]:
-    trace, waits = line.trace, line.waits
-    late, transfer = parts_of(line)
-    channel = channels_of(trace, waits.begin)
+    trace, waits = line.trace, BlockWaits.of(line)
 
     def by_channel(values: Integers, of: Integers) -> dict[str, float]:
         sums = np.bincount(of, weights=values, minlength=len(CHANNELS))
@@ -166,26 +194,26 @@ def _split(line: Timeline) -> dict[str, dict[str, float]]:
         if mine.any()
     }
     return {
-        "late_sender": by_channel(late, channel),
-        "transfer": by_channel(transfer, channel),
+        "late_sender": by_channel(waits.late, waits.channel),
+        "transfer": by_channel(waits.transfer, waits.channel),
         "late_receiver": lay,
     }
 
 
 def _longest(line: Timeline) -> tuple[Longest, ...]:
-    trace, waits = line.trace, line.waits
-    late, transfer = parts_of(line)
-    channel = channels_of(trace, waits.begin)
+    trace, waits, of_block = line.trace, line.waits, BlockWaits.of(line)
+    late, transfer = of_block.late, of_block.transfer
     found = []
     for k in np.argsort(-(late + transfer), kind="stable")[:TOP].tolist():
-        record = int(waits.begin[k])
+        last = of_block.last[k]
+        record = int(waits.begin[last])
         found.append(
             Longest(
                 seconds=1e-9 * int(late[k] + transfer[k]),
                 pe=int(trace.pe[record]),
                 block=int(trace.tracks[trace.track[record], 1]),
-                waits_for=int(trace.peer[waits.end[k]]),
-                channel=CHANNELS[channel[k]],
+                waits_for=int(trace.peer[waits.end[last]]),
+                channel=CHANNELS[of_block.channel[k]],
                 epoch=int(trace.lower[record]),
                 cause="late sender" if late[k] >= transfer[k] else "transfer",
             )

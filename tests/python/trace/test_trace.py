@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.trace import Recording, clocks, protobuf
 from cpufree.trace.files import checked
 from cpufree.trace.records import Kind, Trace
-from cpufree.trace.report import report
+from cpufree.trace.report import BlockWaits, channels_of, report
 from cpufree.trace.texts import lines_of
 from cpufree.trace.timeline import KERNELS, Timeline
 
@@ -294,11 +295,28 @@ def test_the_critical_path_is_as_long_as_the_trace(trace: Trace) -> None:
     assert found.path.hops > 0
 
 
-def test_waits_are_late_sender_and_transfer(trace: Trace) -> None:
-    found, waits = report(trace), Timeline(trace).waits
-    whole = 1e-9 * float((trace.time[waits.end] - trace.time[waits.begin]).sum())
+def test_waits_are_late_sender_and_transfer_of_blocks(trace: Trace) -> None:
+    found, line = report(trace), Timeline(trace)
+    channels = channels_of(trace, line.waits.begin)
+    waited: dict[Any, list[range]] = defaultdict(list)
+    for k, (begin, end) in enumerate(zip(line.waits.begin, line.waits.end, strict=True)):
+        block = tuple(trace.tracks[trace.track[begin], :2].tolist())
+        waited[block, channels[k]].append(range(int(trace.time[begin]), int(trace.time[end])))
+    whole = 1e-9 * sum(len(set().union(*those)) for those in waited.values())
     split = sum(found.late_sender.values()) + sum(found.transfer.values())
     assert split == pytest.approx(whole)
+    per_block = split / (trace.pes * len({block for _, block in trace.tracks[:, :2].tolist()}))
+    assert per_block <= found.seconds
+
+
+def test_threads_that_wait_side_by_side_count_once(trace: Trace) -> None:
+    line = Timeline(trace)
+    one = BlockWaits.of(line)
+    again = {name: np.concatenate([getattr(trace, name)] * 2) for name in ("tracks", "words")}
+    twice = replace(trace, **again)  # as if a second warp of each block did the same
+    both = BlockWaits.of(Timeline(twice))
+    assert len(both.late) == len(one.late)
+    assert int((both.late + both.transfer).sum()) == int((one.late + one.transfer).sum())
 
 
 @pytest.mark.parametrize("pes", [2, 3])
