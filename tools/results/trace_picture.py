@@ -1,4 +1,4 @@
-"""The picture of a trace in README and docs/trace.md: two iterations of a recorded solve."""
+"""The picture of a trace in README and docs/trace.md: two iterations of a solve on two GPUs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from cpufree.trace import files
 from cpufree.trace.timeline_picture import save_timeline
 from tools.results.records import ROOT
 
-RECORD = ROOT / "bench/results/trace-cpu-2026-11-29.pftrace"
+RECORD = ROOT / "bench/results/trace-2x-2026-11-30.records"
 PICTURE = ROOT / "docs/pictures/trace.svg"
 
 
 def draw(path: Path) -> None:
-    """Draw the picture: `cpufree trace picture RECORD PATH` does the same."""
-    save_timeline(files.checked(files.load(RECORD)), str(path))
+    """Draw the picture, as `cpufree trace picture` does of a whole trace."""
+    save_timeline(files.checked(files.unpack(RECORD.read_bytes())), str(path))

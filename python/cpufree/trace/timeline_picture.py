@@ -8,6 +8,7 @@ import numpy as np
 
 from cpufree.trace.picture import new_figure, write_figure
 from cpufree.trace.records import PHASES, Integers, Kind, Trace
+from cpufree.trace.report import BlockWaits
 from cpufree.trace.timeline import Timeline, track_name
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def save_timeline(trace: Trace, path: str) -> None:
     """
     line = Timeline(trace)
     begin, end = window(trace)
-    rows = shown_tracks(trace)
+    rows = shown_tracks(trace, line)
     figure = new_figure(11, 0.9 + 0.32 * len(rows))
     axes = figure.subplots()
     _draw_slices(axes, line, rows, begin, end)
@@ -60,9 +61,7 @@ def window(trace: Trace) -> tuple[int, int]:
             lasts = trace.time[gaps[between + 1]] - trace.time[gaps[between]]
             here = between[int(np.argsort(lasts, kind="stable")[len(lasts) // 2])]
             return int(trace.time[gaps[here]]), int(trace.time[gaps[here + 1]])
-    marks = trace.select(Kind.ITERATION)
-    marks = marks[trace.track[marks] == trace.track[marks[:1]]] if len(marks) else marks
-    times = trace.time[marks]
+    times = _iterations(trace)
     lasts = times[ITERATIONS:] - times[:-ITERATIONS]
     if not len(lasts):
         return 0, int(trace.time.max(initial=1))
@@ -70,14 +69,32 @@ def window(trace: Trace) -> tuple[int, int]:
     return int(times[first]), int(times[first + ITERATIONS])
 
 
-def shown_tracks(trace: Trace) -> list[int]:
-    """Return the rings that are shown: some blocks of each PE, and its NIC."""
+def _iterations(trace: Trace) -> Integers:
+    """Return when iterations begin, in ns: GPUs tell the host of few, so that sums count them."""
+    marks = trace.select(Kind.ITERATION)
+    found: Integers = trace.time[marks[trace.track[marks] == trace.track[marks[:1]]]]
+    if len(found) > ITERATIONS:
+        return found
+    sums = trace.select(Kind.REDUCE)
+    sums = sums[(trace.track[sums] == trace.track[sums[:1]]) & (trace.lower[sums] == 1)]
+    each = max(1, round(len(sums) / max(1, int(trace.facts.get("iterations", 1)))))
+    by_sums: Integers = trace.time[sums[::each]]
+    return by_sums
+
+
+def shown_tracks(trace: Trace, line: Timeline) -> list[int]:
+    """Return the rings that are shown: blocks of each PE, some that others wait for, and NICs."""
+    exchanged = np.zeros(len(trace.tracks), np.int64)
+    np.add.at(exchanged, leaders(trace)[trace.track[_enders(line)[0]]], 1)
     found = []
     for pe in range(trace.pes):
         mine = np.flatnonzero((trace.tracks[:, 0] == pe) & (trace.tracks[:, 2] == 0))
         mine = mine[np.argsort(trace.tracks[mine, 1], kind="stable")]
         some = np.linspace(0, len(mine) - 1, min(MOST_BLOCKS, len(mine))).astype(np.int64)
-        found += mine[some].tolist()
+        most = np.argsort(-exchanged[mine], kind="stable")[: len(some) // 2]
+        most = most[exchanged[mine[most]] > 0]
+        chosen = [*most, *(k for k in some if k not in most)][: len(some)]
+        found += mine[np.sort(chosen)].tolist()
     return found
 
 
@@ -101,15 +118,12 @@ def _draw_slices(axes: Axes, line: Timeline, rows: list[int], begin: int, end: i
 
 
 def _draw_arrows(axes: Axes, line: Timeline, rows: list[int], begin: int, end: int) -> None:
-    trace, arrows = line.trace, line.arrows
+    trace, block = line.trace, leaders(line.trace)
     time, track = trace.time, trace.track
-    block = np.array([_leader(trace, t) for t in range(len(trace.tracks))])
-    kinds = trace.kind[arrows.sent] != Kind.PARTIAL  # sums go from all to all
-    far = trace.pe[arrows.sent] != trace.pe[arrows.seen]
-    inside = (time[arrows.sent] >= begin) & (time[arrows.seen] <= end)
+    sent, seen = _enders(line)
+    inside = (time[sent] >= begin) & (time[seen] <= end)
     place = {ring: y for y, ring in enumerate(rows)}
-    for k in np.flatnonzero(kinds & far & inside).tolist():
-        ends: Integers = np.array([arrows.sent[k], arrows.seen[k]])
+    for ends in np.stack([sent, seen], axis=1)[inside]:
         ys = [place.get(int(block[track[e]])) for e in ends.tolist()]
         if None in ys:
             continue
@@ -118,8 +132,22 @@ def _draw_arrows(axes: Axes, line: Timeline, rows: list[int], begin: int, end: i
         axes.annotate("", (xs[1], ys[1]), (xs[0], ys[0]), arrowprops={**arrow, "color": "black"})
 
 
-def _leader(trace: Trace, ring: int) -> int:
-    """Return the ring of the first thread of the same block."""
-    tracks = trace.tracks
-    same = (tracks[:, 0] == tracks[ring, 0]) & (tracks[:, 1] == tracks[ring, 1])
-    return int(np.flatnonzero(same & (tracks[:, 2] == tracks[same, 2].min()))[0])
+def _enders(line: Timeline) -> tuple[Integers, Integers]:
+    """Return the messages of other PEs that ended waits of blocks: records of both ends."""
+    waits, pe = line.waits, line.trace.pe
+    last = BlockWaits.of(line).last
+    last = last[waits.sent[last] >= 0]
+    sent, seen = waits.sent[last], waits.end[last]
+    far = pe[sent] != pe[seen]
+    return sent[far], seen[far]
+
+
+def leaders(trace: Trace) -> Integers:
+    """Return of each ring that of the first thread of its block."""
+    order = np.lexsort((trace.tracks[:, 2], trace.tracks[:, 1], trace.tracks[:, 0]))
+    _, first, block = np.unique(
+        trace.tracks[order, :2], axis=0, return_index=True, return_inverse=True
+    )
+    found = np.empty(len(order), np.int64)
+    found[order] = order[first[block]]
+    return found

@@ -15,11 +15,12 @@ import pytest
 import cpufree
 from cpufree.errors import FileFormatError, InvalidInputError, UnsupportedError
 from cpufree.trace import Recording, clocks, protobuf
-from cpufree.trace.files import checked
+from cpufree.trace.files import checked, unpack
 from cpufree.trace.records import Kind, Trace
 from cpufree.trace.report import BlockWaits, channels_of, report
 from cpufree.trace.texts import lines_of
 from cpufree.trace.timeline import KERNELS, Timeline
+from cpufree.trace.timeline_picture import shown_tracks, window
 
 MATRICES = {
     "poisson1d": lambda: cpufree.generate.generate("poisson1d", n=200),
@@ -332,3 +333,17 @@ def test_a_stencil_is_traced_and_keeps_its_bits(pes: int) -> None:
     known = clocks.measure(replace(found.trace, facts={"one_clock": False}))
     assert (known.bounds >= 0).all()
     assert (Timeline(found.trace).waits.sent >= 0).all()
+
+
+def test_iterations_of_a_gpu_are_found_by_its_sums() -> None:
+    """A GPU tells the host of few iterations; the record has four on two GPUs."""
+    record = Path(__file__).parents[3] / "bench/results/trace-2x-2026-11-30.records"
+    found = checked(unpack(record.read_bytes()))
+    begin, end = window(found)
+    sums = found.select(Kind.REDUCE)
+    inside = (found.time[sums] >= begin) & (found.time[sums] < end) & (found.lower[sums] == 1)
+    blocks = len(np.unique(found.tracks[:, :2], axis=0))
+    assert inside.sum() == pytest.approx(2 * blocks, rel=0.02)
+    rows = found.tracks[shown_tracks(found, Timeline(found))]
+    assert [np.sum(rows[:, 0] == pe) for pe in range(2)] == [4, 4]
+    assert (rows[:, 2] == 0).all()
