@@ -49,12 +49,12 @@ def widths(record: str) -> str:
             rates.update({who: statistics.median(found) for who, found in of.items()})
     rows = [
         [f"{width} B", *(
-            f"{1e-12 * rates[key]:.3g}" if (key := f"{width} B{apart}, {where}") in rates else "–"
-            for where in ("memory", "cache") for apart in ("", " apart")
+            f"{1e-12 * rates[key]:.3g}" if (key := f"{width} B{where}") in rates else "–"
+            for where in (", memory", " apart, memory", ", cache")
         )]
         for width in (1, 2, 4, 8, 16)
     ]  # fmt: skip
-    heads = ["store", "memory, TB/s", "32 B apart", "L2 cache, TB/s", "32 B apart"]
+    heads = ["store", "memory, TB/s", "32 B apart", "L2 cache, TB/s"]
     return markdown(heads, rows)
 
 
