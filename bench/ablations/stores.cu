@@ -50,17 +50,22 @@ struct FlagArgs {
   int side, pes;  // who this PE is
 };
 
+// The clock is looked at now and then only: a look takes part of the time of a flag.
+__device__ inline void wait_word(const Epoch* at, Epoch value, const Patience& patience) {
+  for (unsigned look = 1; word(at) < value; ++look)
+    if (look % 64 == 0) patience.spend();
+}
 __device__ inline void ask(const FlagArgs& a) {
   const Patience patience;
   for (Epoch k = 1; k <= static_cast<Epoch>(a.rounds); ++k) {
     set_word(a.ping, k);
-    while (word(a.pong) < k) patience.spend();
+    wait_word(a.pong, k, patience);
   }
 }
 __device__ inline void answer(const FlagArgs& a) {
   const Patience patience;
   for (Epoch k = 1; k <= static_cast<Epoch>(a.rounds); ++k) {
-    while (word(a.ping) < k) patience.spend();
+    wait_word(a.ping, k, patience);
     set_word(a.pong, k);
   }
 }
@@ -91,14 +96,15 @@ __global__ void flags_kernel(const __grid_constant__ FlagArgs a) {
 __global__ void shared_kernel(const __grid_constant__ FlagArgs a) {
   __shared__ Epoch words[2];
   if (lane() < 2) words[lane()] = 0;
-  const bool pair = a.apart;
+  const bool pair = a.apart, asks = pair ? block() == 0 : lane() == 0;
   pair ? cluster_sync() : sync_block();
   FlagArgs mine = a;
-  auto cluster = cooperative_groups::this_cluster();
-  mine.ping = pair ? cluster.map_shared_rank(words, 1) : words;
-  mine.pong = pair ? cluster.map_shared_rank(words + 1, 0) : words + 1;
-  if (pair ? lane() == 0 : lane() % 32 == 0)
-    (pair ? block() == 0 : lane() == 0) ? ask(mine) : answer(mine);
+  mine.ping = words, mine.pong = words + 1;
+  if (pair) {  // each polls its own memory by its own address
+    auto cluster = cooperative_groups::this_cluster();
+    (asks ? mine.ping : mine.pong) = cluster.map_shared_rank(asks ? words : words + 1, asks);
+  }
+  if (pair ? lane() == 0 : lane() % 32 == 0) asks ? ask(mine) : answer(mine);
   pair ? cluster_sync() : sync_block();  // the other one's memory is there until here
 }
 

@@ -24,7 +24,7 @@ WIDTHS, SECTOR = (1, 2, 4, 8, 16), 32
 FAR, NEAR = 1 << 29, 1 << 23
 """Bytes: more than the L2 cache has, and less."""
 FLAGS = ("warps", "block", "blocks", "cluster")
-MESSAGES = (8, 1 << 10, 1 << 16, 1 << 20)
+MESSAGES = (8, 1 << 16, 1 << 20)
 
 
 def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
@@ -42,9 +42,10 @@ def set_up(case: Case) -> Iterator[Mapping[str, Call]]:
         for size, where in ((FAR, "memory"), (NEAR, "cache")):
             for width in WIDTHS:
                 side = ("widths", width, width, case.pes, size)
-                apart = ("widths", width, SECTOR, case.pes, size)
                 found[f"{width} B, {where}"] = told(*side, of=size)
-                found[f"{width} B apart, {where}"] = told(*apart, of=size // SECTOR * width)
+        for width in WIDTHS:
+            apart = ("widths", width, SECTOR, case.pes, FAR)
+            found[f"{width} B apart, memory"] = told(*apart, of=FAR // SECTOR * width)
     elif case.what == "flags":
         for where in FLAGS if case.pes == 1 else ("peer",):
             found[where] = told("flags", where, case.pes, case.rounds)

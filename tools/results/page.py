@@ -17,7 +17,7 @@ from tools.results import other_tables as others
 from tools.results import solver_tables as cg
 from tools.results import stencil_tables as grids
 from tools.results.papers import PLACES as OF_PAPERS
-from tools.results.papers import ablations, messages, solves
+from tools.results.papers import ablations, messages, singles, solves
 from tools.results.records import CONTINUED, FOLDER, origin
 
 TEMPLATE = Path(__file__).with_name("results.md")
@@ -29,7 +29,8 @@ RECORDS = (
     *(grids.WAYS_FOUR, grids.WAYS_ONE, grids.SOAK),
     *(others.PROCESSES_EIGHT, others.PROCESSES_TWO, others.SETUP, others.CPU),
     *(solves.BOTH, solves.PARTITIONS, *(record for record, *_ in messages.MACHINES)),
-    *(*ablations.CG, ablations.JACOBI, ablations.LAUNCHES, ablations.COPIES, ablations.SUMS),
+    *(*ablations.CG, ablations.JACOBI, ablations.LAUNCHES, ablations.SUMS),
+    *singles.there(),
 )
 NOTES = {
     cg.JITTERED_FOUR: "Peer copies, NCCL and MPI driven by the host, without graphs, were left out "

@@ -59,6 +59,12 @@ def json_record(name: str) -> dict[str, Any]:
     return loaded
 
 
+def newest(begin: str) -> str:
+    """Return the last record, by its date, whose name begins so; "" where there is none."""
+    found = [file.name for file in FOLDER.glob(f"{begin}-[0-9]*.jsonl")]
+    return max(found, key=lambda name: str(json_lines(name)[0]["date"]), default="")
+
+
 def json_lines(name: str) -> list[dict[str, Any]]:
     """Return the objects of a record with one JSON object a line, its header first."""
     return [json.loads(line) for line in (FOLDER / name).read_text(encoding="utf-8").splitlines()]

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from tools.results.papers import ablations, figure_1, grids, messages, products, solves, versions
+from tools.results.papers import (
+    ablations,
+    figure_1,
+    grids,
+    messages,
+    products,
+    singles,
+    solves,
+    versions,
+)
 
 _MAKERS: dict[str, Callable[[], str]] = {
     "strong scaling": solves.strong_scaling,
@@ -20,7 +29,6 @@ _MAKERS: dict[str, Callable[[], str]] = {
     "figure 1": figure_1.figure_1,
     "ablations, cg": ablations.cg,
     "ablations, jacobi": ablations.jacobi,
-    "ablations, copies": ablations.copies,
     "ablations, launches": ablations.launches,
     "ablations, sums": ablations.sums,
     "launches": messages.launches,
@@ -36,6 +44,7 @@ _MAKERS: dict[str, Callable[[], str]] = {
     "strong 3D": grids.strong_3d,
     "weak 2D": grids.weak_2d,
     "versions": versions.versions,
+    **singles.PLACES,
 }
 PLACES = {name: cache(make) for name, make in _MAKERS.items()}
 """Places in results.md beside this folder, and who fills each; once in a run."""

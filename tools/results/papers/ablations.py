@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cpufree.text import counted
-from tools.results.records import markdown, medians, problems
+from tools.results.records import markdown, medians
 
 CG = (
     "cg-ablations-1x-2026-11-30.jsonl",
@@ -15,7 +15,6 @@ CG = (
 JACOBI = "jacobi-ablations-1x-2026-11-30.jsonl"
 LAUNCHES = "launches-1x-2026-11-30.jsonl"
 SUMS = "nvshmem-sums-2x-2026-11-30.jsonl"
-COPIES = "copy-rate-1x-2026-11-30.jsonl"
 # Contenders of the records, and what pages call them.
 OF_CG = {
     "cg flags": "`cg`: lanes of a row, halos pushed, sums by packets of all blocks",
@@ -97,18 +96,6 @@ def jacobi() -> str:
     cases = {n: v for n, v in medians(JACOBI).items() if "kept 0" in v}
     rows = [[w, *(_cell(v, one, "kept 0") for v in cases.values())] for one, w in OF_JACOBI.items()]
     return markdown(["variant", *(f"{name.removeprefix('side ')}², µs" for name in cases)], rows)
-
-
-def copies() -> str:
-    """Return what two copies of an array take in a program, and driven by the host."""
-    sides = {name.removeprefix("n "): found for name, found in medians(COPIES).items()}
-    side, found = max(sides.items(), key=lambda one: int(one[0]))
-    rate = problems(COPIES)[f"n {side}"]["bytes"] / found["host"]
-    return (
-        f"Two copies of {side}² doubles a step take {1e6 * found['cpufree']:.1f} µs within the\n"
-        f"kernel of a program, and {1e6 * found['host']:.0f} µs where the host asks for them, at "
-        f"{rate / 1e12:.2f} TB/s"
-    )
 
 
 def launches() -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from cpufree.machine.communication import Array, load_ways
 from cpufree.model.fit import fit_curve, medians
 from cpufree.model.samples import Sample, Samples, read_samples
-from cpufree.model.variability import Variability, variability
+from tools.results.papers.variability import Variability, variability
 from tools.results.records import FOLDER, markdown
 
 # Samples, the machine, and its file.

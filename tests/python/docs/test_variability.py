@@ -7,7 +7,7 @@ import pytest
 from paths import ROOT
 
 from cpufree.model.samples import Kind, Sample, Samples, read_samples
-from cpufree.model.variability import variability
+from tools.results.papers.variability import variability
 
 KIND = Kind("host", "host", "host", "put")
 SIZES = [2**k for k in range(3, 21)]
