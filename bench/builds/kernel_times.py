@@ -16,7 +16,7 @@ from cpufree.bench.declared import Bench, Call, Case
 from cpufree.bench.declared.command import main
 from cpufree.errors import CpufreeError
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/python/support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/python/support"))
 
 import nvrtc  # type: ignore[import-not-found]
 
@@ -57,7 +57,8 @@ def text_of(method: str, preconditioner: str, form: str) -> str:
     """Return the text of a kernel in double precision."""
     port, slices, columns = FORMS[form]
     product = "warp_columns" if columns > 1 else "warp_slices"
-    return f"""#include "cpufree/engines/gpu_p2p/port.cuh"
+    header = "streaming_port" if port == "StreamingPort" else "port"
+    return f"""#include "cpufree/engines/gpu_p2p/{header}.cuh"
 #include "cpufree/formats/{product}.hpp"
 #include "cpufree/solvers/kernel.hpp"
 #include "cpufree/multigrid/cycle.hpp"
