@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpufree/engines/gpu_p2p/port.cuh"
+#include "cpufree/engines/gpu_p2p/streaming_port.cuh"
 #include "cpufree/engines/nvshmem/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
