@@ -12,7 +12,7 @@ from cpufree.machine import load
 from cpufree.multigrid.gain import cycle_seconds
 from tools.results.records import json_lines, json_record, markdown, medians, problems, values
 
-PREDICTIONS = "predictions-2026-11-29.jsonl"
+PREDICTIONS = "predictions-2026-11-30.jsonl"
 
 
 def predicted() -> str:

@@ -99,7 +99,7 @@ MEASURE = (
     *REPORT,
 )
 FIT = (SEED, out("Machine file to write, .json"), plot("Fitted curves and residuals"), *REPORT)
-VALIDATE = (plot("Predicted against measured times"), *REPORT)
+VALIDATE = REPORT
 SHOW = (plot("Time against size, and the cost of 8 B in its parts"), *REPORT)
 PREDICT = (MACHINE, WAY, BYTES, PIPELINED, *REPORT)
 ADVISE = (

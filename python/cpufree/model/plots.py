@@ -17,7 +17,7 @@ from cpufree.model.loggop import PARTS, Payload, Verb
 from cpufree.model.samples import Samples
 from cpufree.model.solve import IterationTime
 from cpufree.model.use import parameters, pipelined, single
-from cpufree.model.validate import LARGEST_ERROR, Validation
+from cpufree.model.validate import LARGEST_ERROR
 from cpufree.output_file import write_file
 
 COLORS = ("#2563a8", "#c8553d", "#2f8f5b", "#8a5aab", "#e0a458", "#5b6b7a", "#b0417e", "#3aa6a6",
@@ -188,29 +188,6 @@ def _stack(axes: Axes, found: Communication) -> None:
     if names:
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 0.4)}
         axes.legend(frameon=False, fontsize=8, **(beside if shares else {}))
-
-
-def draw_validation(validation: Validation) -> Figure:
-    """Draw predicted against measured times, at sizes held out."""
-    figure = Figure(figsize=(10, 5.4), layout="constrained")
-    (axes,) = axes_of(figure, 1, 1)
-    ends = [np.concatenate([one.measured, one.predicted]) for one in validation.checks]
-    line = np.array([min(map(np.min, ends)) / 1.5, max(map(np.max, ends)) * 1.5])
-    axes.fill_between(
-        line, line * (1 - LARGEST_ERROR), line * (1 + LARGEST_ERROR), color="#e8e8e8", lw=0
-    )
-    axes.plot(line, line, color=INK, lw=0.8)
-    colors = colored(dict.fromkeys(one.way for one in validation.checks))
-    for one in validation.checks:
-        label = f"{one.way}, {one.kind}: error {one.error:.1%}, R² {one.r2:.3f}"
-        color, marker = colors[one.way]
-        face = color if one.kind == "single" else "white"
-        axes.plot(one.measured, one.predicted, marker, color=color, mfc=face, ms=5, label=label)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    tidy(axes, f"Sizes held out (band: {LARGEST_ERROR:.0%})", "measured [s]", "predicted [s]")
-    legend_beside(figure, [axes])
-    return figure
 
 
 def draw_prediction(name: str, pes: Sequence[int], times: Sequence[IterationTime]) -> Figure:

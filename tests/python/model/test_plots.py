@@ -17,10 +17,8 @@ from cpufree.model.plots import (
     draw_fit,
     draw_machine,
     draw_prediction,
-    draw_validation,
 )
 from cpufree.model.solve import estimate, iteration_seconds
-from cpufree.model.validate import validate
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 SAMPLES = samples_of(rows_of(LOGGOP, noise=0.02))
@@ -55,12 +53,6 @@ def test_a_message_whose_parts_are_not_known_is_one_bar() -> None:
     axes = draw_machine(found).axes[1]
     assert axes.get_legend_handles_labels()[1] == [UNDIVIDED]
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([3.5], rel=0.01)  # type: ignore[attr-defined]
-
-
-def test_validation_is_drawn_with_its_verdicts() -> None:
-    found = validate(fit(SAMPLES), SAMPLES)
-    labels = list(lines_of(draw_validation(found), 0))
-    assert sum("error" in label and "R²" in label for label in labels) == 2
 
 
 def test_all_ways_of_a_machine_are_drawn_and_told_apart() -> None:

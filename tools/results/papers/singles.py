@@ -106,6 +106,18 @@ def windows(record: str) -> str:
     return markdown(["way", "bytes", "of 16, µs a message", "of 10 000"], rows)
 
 
+def driven(record: str) -> str:
+    """Return microseconds of moving tiles in products that the host drives, by hardware queues."""
+    columns = [f"{verb}, {queues} queues" for verb in ("gets", "puts") for queues in (8, 32)]
+    rows = [
+        [case.replace("rows_of_tile", "tiles of"), *(
+            f"{1e6 * of[one]:.0f}" if one in of else "–" for one in columns
+        )]
+        for case, of in medians(record).items()
+    ]  # fmt: skip
+    return markdown(["PEs that share a GPU", *(f"{one}, µs" for one in columns)], rows)
+
+
 def copies(record: str) -> str:
     """Return the rate of copies in a program and by the host, by side."""
     rows = []
@@ -125,6 +137,7 @@ MAKERS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "flags": ("stores-1x", "bench/ablations/stores.py", flags),
     "calls": ("stores-1x", "bench/ablations/stores.py", calls),
     "joules": ("energy-1x", "bench/machine/energy.py", joules),
+    "driven": ("host-products-1x", "bench/machine/host_products.py", driven),
     "copies": ("copies-1x", "bench/machine/copy_rate.py", copies),
     "windows": ("windows-of-messages-1x", "-m cpufree model measure", windows),
 }

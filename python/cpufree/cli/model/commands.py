@@ -226,10 +226,6 @@ def validate_command(machine: MachineArgument, samples: SamplesArgument, given: 
     paper = outputs(given, (machine, samples))
     found = validate(load_ways(machine), read_samples(samples))
     paper.print(model_report.validation_report(found))
-    if given["plot"]:
-        from cpufree.model.plots import draw_validation, save_plot
-
-        save_plot(draw_validation(found), given["plot"])
     content = model_report.validation_facts(found)
     finish(given, ("validate", machine, samples), model_options.VALIDATE, content)
     passed, total = sum(found.verdicts), len(found.verdicts)
