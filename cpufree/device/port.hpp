@@ -94,6 +94,7 @@ concept Port = requires(P& port, double* values, double value, const double (&pa
 
   // 1 / x to the last bit or so, where x and 1 / x are ordinary numbers; else anything.
   { port.reciprocal(value) } -> std::same_as<double>;
+  { port.reciprocal_root(value) } -> std::same_as<double>;  // the same of 1 / sqrt(x)
 
   // Room for the block.
   { port.keep(value) } -> std::convertible_to<typename P::template Kept<double>>;

@@ -1,6 +1,7 @@
 // What a port offers for blocks of one thread, for engines whose threads are blocks.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 
 #include "cpufree/device/study.hpp"
@@ -30,6 +31,7 @@ struct SoloBlock : Unstudied {
   }
   static constexpr bool bookkeeper() { return true; }
   static constexpr double reciprocal(double x) { return 1.0 / x; }
+  static double reciprocal_root(double x) { return 1.0 / std::sqrt(x); }
 
   template <class T>
   using Kept = T;

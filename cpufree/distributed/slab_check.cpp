@@ -114,7 +114,7 @@ void check_diagonal(const RowSlab<T, I>& slab, std::int64_t row) {
 
 // One row; returns its largest asymmetry.
 template <class T, class I>
-double check_row(const RowSlab<T, I>& slab, std::int64_t row, double tolerance) {
+double check_row(const RowSlab<T, I>& slab, std::int64_t row, const EntryRule& rule) {
   const std::int64_t number = slab.first + row;
   double worst = 0.0;
   for (std::int64_t k = slab.row_ptr[at(row)]; k < slab.row_ptr[at(row) + 1]; ++k) {
@@ -132,14 +132,15 @@ double check_row(const RowSlab<T, I>& slab, std::int64_t row, double tolerance) 
       throw BadEntry(BadEntry::Kind::not_symmetric, number, column,
                      "the pattern of the matrix is not symmetric: " + place(number, column) +
                          " has no " + place(column, number) + "; store it, were it 0");
-    if (*mirrored == value || !std::isfinite(*mirrored)) continue;
+    if (rule.wanted == Wanted::finite || *mirrored == value || !std::isfinite(*mirrored)) continue;
+    const auto size = [&](std::int64_t of) {
+      return size_of_row(slab, static_cast<std::int32_t>(of), rule.wanted);
+    };
     worst = std::max(worst, asymmetry_of({number, column, static_cast<double>(value),
-                                          static_cast<double>(*mirrored),
-                                          diagonal_of(slab, static_cast<std::int32_t>(row)),
-                                          diagonal_of(slab, static_cast<std::int32_t>(there))},
-                                         tolerance));
+                                          static_cast<double>(*mirrored), size(row), size(there)},
+                                         rule));
   }
-  check_diagonal(slab, row);
+  if (rule.wanted == Wanted::positive_diagonal) check_diagonal(slab, row);
   return worst;
 }
 
@@ -186,13 +187,13 @@ std::vector<char> find_boundary(const RowSlab<T, I>& slab) {
 }
 
 template <class T, class I>
-double check_own_entries(const RowSlab<T, I>& slab, double tolerance) {
+double check_own_entries(const RowSlab<T, I>& slab, const EntryRule& rule) {
   double worst = 0.0;
   std::mutex mutex;
   for_chunks(slab.row_ptr, [&](RowRange chunk) {
     double here = 0.0;
     for (std::int32_t row = chunk.begin; row < chunk.end; ++row)
-      here = std::max(here, check_row(slab, row, tolerance));
+      here = std::max(here, check_row(slab, row, rule));
     const std::lock_guard lock(mutex);
     worst = std::max(worst, here);
   });
@@ -200,31 +201,40 @@ double check_own_entries(const RowSlab<T, I>& slab, double tolerance) {
 }
 
 template <class T, class I>
-double diagonal_of(const RowSlab<T, I>& slab, std::int32_t row) {
+double size_of_row(const RowSlab<T, I>& slab, std::int32_t row, Wanted wanted) {
+  if (wanted != Wanted::positive_diagonal) {
+    double most = 0.0;
+    for (std::int64_t k = slab.row_ptr[at(row)]; k < slab.row_ptr[at(row) + 1]; ++k)
+      most = std::max(most, std::abs(static_cast<double>(slab.val[at(k)])));
+    return most;
+  }
   const T* const diagonal = find(slab, row, slab.first + row);
-  return diagonal == nullptr ? 0.0 : static_cast<double>(*diagonal);
+  return diagonal == nullptr ? 0.0 : std::abs(static_cast<double>(*diagonal));
 }
 
-double asymmetry_of(const Pair& pair, double tolerance) {
-  // Roots first: the product of two diagonal entries may overflow.
-  const double scale =
-      std::sqrt(std::abs(pair.diagonal_here)) * std::sqrt(std::abs(pair.diagonal_there));
+double asymmetry_of(const Pair& pair, const EntryRule& rule) {
+  // Roots first: the product of two sizes may overflow.
+  const double scale = std::sqrt(pair.size_here) * std::sqrt(pair.size_there);
   const double size = std::abs(pair.here - pair.there);
-  if (size > tolerance * scale)
+  const bool definite = rule.wanted == Wanted::positive_diagonal;
+  if (size > rule.tolerance * scale)
     throw BadEntry(BadEntry::Kind::not_symmetric, pair.row, pair.column,
                    "the matrix is not symmetric: " + place(pair.row, pair.column) + " is " +
                        text(pair.here) + ", but " + place(pair.column, pair.row) + " is " +
-                       text(pair.there) + ", more apart than " + text(tolerance) +
-                       " * sqrt(|a_ii a_jj|). Conjugate gradients need A = A.T.");
+                       text(pair.there) + ", more apart than " + text(rule.tolerance) +
+                       (definite ? " * sqrt(|a_ii a_jj|). Conjugate gradients need A = A.T."
+                                 : " times the largest entries of both rows, in the geometric "
+                                   "mean. minres needs A = A.T.") +
+                       " For a matrix that is meant so there is method 'bicgstab'.");
   return size > 0.0 ? size / scale : 0.0;
 }
 
 template std::vector<std::int64_t> gather_bounds(const RowSlab<float>&, Team&);
 template std::vector<std::int64_t> gather_bounds(const RowSlab<double>&, Team&);
-#define CPUFREE_CHECKS(T, I)                                       \
-  template std::vector<char> find_boundary(const RowSlab<T, I>&);  \
-  template double check_own_entries(const RowSlab<T, I>&, double); \
-  template double diagonal_of(const RowSlab<T, I>&, std::int32_t);
+#define CPUFREE_CHECKS(T, I)                                                 \
+  template std::vector<char> find_boundary(const RowSlab<T, I>&);            \
+  template double check_own_entries(const RowSlab<T, I>&, const EntryRule&); \
+  template double size_of_row(const RowSlab<T, I>&, std::int32_t, Wanted);
 CPUFREE_CHECKS(float, std::int64_t)
 CPUFREE_CHECKS(double, std::int64_t)
 CPUFREE_CHECKS(float, std::int32_t)

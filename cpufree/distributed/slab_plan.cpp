@@ -8,7 +8,6 @@
 
 #include "cpufree/base/index.hpp"
 #include "cpufree/base/parallel.hpp"
-#include "cpufree/distributed/slab_check.hpp"
 #include "cpufree/distributed/team_peers.hpp"
 #include "cpufree/problem/halo_build.hpp"
 #include "cpufree/problem/partition/partition.hpp"
@@ -31,7 +30,7 @@ struct Crossing {
 struct Differing {
   std::int64_t place = 0;
   double value = 0.0;
-  double diagonal = 0.0;  // of the sender's row
+  double size = 0.0;  // of the sender's row
 };
 
 template <class V>
@@ -47,15 +46,16 @@ ByRank<V> exchange_all(Team& team, const char* what, ByRank<V> mine) {
 template <class T>
 class SlabPlanner {
  public:
-  SlabPlanner(const RowSlab<T>& slab, Team& team, double tolerance)
-      : slab_(slab), team_(team), tolerance_(tolerance), bounds_(gather_bounds(slab, team)) {}
+  SlabPlanner(const RowSlab<T>& slab, Team& team, const EntryRule& rule)
+      : slab_(slab), team_(team), rule_(rule), bounds_(gather_bounds(slab, team)) {}
 
   SlabPlan<T> make() {
     const auto remote = find_boundary(slab_);
-    double asymmetry = tolerance_ < 0.0 ? 0.0 : check_own_entries(slab_, tolerance_);
+    const bool checks = rule_.tolerance >= 0.0;
+    double asymmetry = checks ? check_own_entries(slab_, rule_) : 0.0;
     collect_crossings(remote);
     compare_pattern();
-    if (tolerance_ >= 0.0) {
+    if (checks && rule_.wanted != Wanted::finite) {
       asymmetry = std::max(asymmetry, compare_values());
       asymmetry = most(team_, "asymmetry", asymmetry);
     }
@@ -142,7 +142,7 @@ class SlabPlanner {
       for (std::size_t e = 0; e < theirs[k].size(); ++e)
         if (theirs[k][e] != values_[k][e])
           differing[k].push_back({static_cast<std::int64_t>(e), static_cast<double>(values_[k][e]),
-                                  diagonal_of(slab_, crossings_[k][e].row)});
+                                  size_of_row(slab_, crossings_[k][e].row, rule_.wanted)});
     double worst = 0.0;
     const auto shared = exchange_all(team_, "values that differ", std::move(differing));
     for (std::size_t k = 0; k < shared.size(); ++k)
@@ -151,8 +151,8 @@ class SlabPlanner {
         const Crossing entry = crossings_[k][e];
         worst = std::max(worst, asymmetry_of({slab_.first + entry.row, bounds_[k] + entry.col,
                                               static_cast<double>(values_[k][e]), d.value,
-                                              diagonal_of(slab_, entry.row), d.diagonal},
-                                             tolerance_));
+                                              size_of_row(slab_, entry.row, rule_.wanted), d.size},
+                                             rule_));
       }
     return worst;
   }
@@ -240,7 +240,7 @@ class SlabPlanner {
 
   const RowSlab<T>& slab_;
   Team& team_;
-  double tolerance_;
+  EntryRule rule_;
   std::vector<std::int64_t> bounds_;  // first row of each rank, then the number of all
   ByRank<Crossing> crossings_;
   ByRank<T> values_;
@@ -254,11 +254,11 @@ class SlabPlanner {
 }  // namespace
 
 template <class T>
-SlabPlan<T> plan_slab(const RowSlab<T>& slab, Team& team, double tolerance) {
-  return SlabPlanner<T>(slab, team, tolerance).make();
+SlabPlan<T> plan_slab(const RowSlab<T>& slab, Team& team, const EntryRule& rule) {
+  return SlabPlanner<T>(slab, team, rule).make();
 }
 
-template SlabPlan<float> plan_slab(const RowSlab<float>&, Team&, double);
-template SlabPlan<double> plan_slab(const RowSlab<double>&, Team&, double);
+template SlabPlan<float> plan_slab(const RowSlab<float>&, Team&, const EntryRule&);
+template SlabPlan<double> plan_slab(const RowSlab<double>&, Team&, const EntryRule&);
 
 }  // namespace cpufree

@@ -27,7 +27,7 @@ void check_matrix(const CsrView<T>& a, bool values) {
   const double most = values ? kSymmetryTolerance<T> : std::numeric_limits<double>::infinity();
   const bool sound = seen.finite && seen.positive_diagonal && seen.asymmetry <= most;
   if (seen.mirrored && (sound || !values)) return;
-  check_own_entries(whole, most);
+  check_own_entries(whole, {most});
   throw InvalidInput("the pattern of the matrix is not symmetric: store both triangles");
 }
 

@@ -59,6 +59,7 @@ class SoloPort : public Unstudied {
   }
   CPUFREE_KERNEL_FN bool bookkeeper() { return port_.bookkeeper(); }
   CPUFREE_KERNEL_FN double reciprocal(double x) { return port_.reciprocal(x); }
+  CPUFREE_KERNEL_FN double reciprocal_root(double x) { return port_.reciprocal_root(x); }
   template <class T>
   CPUFREE_KERNEL_FN decltype(auto) keep(const T& value) {
     return port_.keep(value);

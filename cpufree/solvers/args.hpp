@@ -87,7 +87,7 @@ struct VectorSet {
   P w = {};                 // pipecg, minres, bicgstab
   P n = {};                 // pipecg, minres
   P u = {};                 // minres; not pointwise, prcg and pipecg: preconditioned residual
-  P q = {};                 // not pointwise, pipecg and minres
+  P q = {};                 // minres; not pointwise, pipecg
   P out = {};               // not pointwise: its result
   P rest = {};              // Chebyshev: its own residual
   G p = {};

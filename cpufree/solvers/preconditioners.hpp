@@ -9,7 +9,8 @@
 //   - report(out): what users may know of it.
 //
 // Where M is `pointwise`, z(i) depends on v(i) alone: there is nothing to apply, and `image`
-// computes it wherever it is needed. Where it is not, z is the vector `out` until the next `apply`.
+// computes it wherever it is needed, as entry(i) times v. Where it is not, z is the vector `out`
+// until the next `apply`.
 #pragma once
 
 #include "cpufree/solvers/apart.hpp"
@@ -48,6 +49,7 @@ struct Identity : Pointwise {
   CPUFREE_KERNEL_FN V image(Row, const V& value) const {
     return value;
   }
+  CPUFREE_KERNEL_FN static T entry(Row) { return 1; }
   CPUFREE_KERNEL_FN Private<const T> reads() const { return {}; }
 };
 
@@ -61,6 +63,7 @@ struct Jacobi : Pointwise {
   CPUFREE_KERNEL_FN V image(Row i, const V& value) const {
     return inverse_diagonal[i] * value;
   }
+  CPUFREE_KERNEL_FN T entry(Row i) const { return inverse_diagonal[i]; }
   CPUFREE_KERNEL_FN Private<const T> reads() const { return inverse_diagonal; }
 };
 

@@ -24,6 +24,7 @@ nb::dict dict_of(const GpuMemory& memory) {
   all["factors"] = memory.factors;
   all["levels"] = memory.levels;
   all["kept"] = memory.kept;
+  all["pages"] = memory.pages;
   all["peak"] = memory.peak;
   return all;
 }

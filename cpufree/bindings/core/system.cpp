@@ -160,15 +160,16 @@ class PySlabPlan {
  public:
   PySlabPlan(std::int64_t first, std::int64_t all_rows, const Vector<std::int64_t>& indptr,
              const Vector<std::int64_t>& indices, const nb::object& data, double tolerance,
-             const nb::object& team)
+             const std::string& wanted, const nb::object& team)
       : team_(team_of(team)) {
     require(team_ != nullptr, "rows of a part of a matrix are planned in a team");
+    const EntryRule rule = {tolerance, wanted == "symmetric" ? Wanted::symmetric
+                                       : wanted == "finite"  ? Wanted::finite
+                                                             : Wanted::positive_diagonal};
     if (Vector<double> values; nb::try_cast(data, values, false))
-      make<double>({first, all_rows, span_of(indptr), span_of(indices), span_of(values)},
-                   tolerance);
+      make<double>({first, all_rows, span_of(indptr), span_of(indices), span_of(values)}, rule);
     else if (Vector<float> singles; nb::try_cast(data, singles, false))
-      make<float>({first, all_rows, span_of(indptr), span_of(indices), span_of(singles)},
-                  tolerance);
+      make<float>({first, all_rows, span_of(indptr), span_of(indices), span_of(singles)}, rule);
     else
       throw InvalidInput("data must be a contiguous array of float64 or float32");
   }
@@ -183,9 +184,9 @@ class PySlabPlan {
 
  private:
   template <class T>
-  void make(const RowSlab<T>& slab, double tolerance) {
+  void make(const RowSlab<T>& slab, const EntryRule& rule) {
     const nb::gil_scoped_release release;
-    plan_ = plan_slab(slab, *team_, tolerance);
+    plan_ = plan_slab(slab, *team_, rule);
   }
 
   std::shared_ptr<Team> team_;
@@ -335,9 +336,10 @@ void bind_systems(nb::module_& m) {
   m.attr("least_gpu_layout_nonzeros") = kLeastGpuLayoutNonzeros;
   nb::class_<PySlabPlan>(m, "SlabPlan")
       .def(nb::init<std::int64_t, std::int64_t, const Vector<std::int64_t>&,
-                    const Vector<std::int64_t>&, const nb::object&, double, const nb::object&>(),
+                    const Vector<std::int64_t>&, const nb::object&, double, const std::string&,
+                    const nb::object&>(),
            nb::arg("first"), nb::arg("all_rows"), nb::arg("indptr"), nb::arg("indices"),
-           nb::arg("data"), nb::arg("tolerance"), nb::arg("team"))
+           nb::arg("data"), nb::arg("tolerance"), nb::arg("wanted"), nb::arg("team"))
       .def_prop_ro("asymmetry", &PySlabPlan::asymmetry)
       .def_prop_ro("nnz", &PySlabPlan::nnz);
   nb::class_<PySystem>(m, "System")

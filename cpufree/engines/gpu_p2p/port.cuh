@@ -162,6 +162,15 @@ class Port : public Unstudied {
     return fma(r, e, r);
   }
 
+  // The same of a root: a step of third order, and one that mends what is left.
+  __device__ static double reciprocal_root(double x) {
+    double r = near_reciprocal_root(x);
+    double e = fma(-x * r, r, 1.0);
+    r = fma(r * e, fma(0.375, e, 0.5), r);
+    e = fma(-x * r, r, 1.0);
+    return fma(0.5 * r, e, r);
+  }
+
   // The last warp is the one that collects nothing, where there is one.
   __device__ bool bookkeeper() const { return lane() == lanes() - 32; }
 

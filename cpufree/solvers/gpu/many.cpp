@@ -7,6 +7,7 @@
 #include <span>
 
 #include "cpufree/base/index.hpp"
+#include "cpufree/base/pages.hpp"
 #include "cpufree/base/parallel.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/formats/csr_rows.hpp"
@@ -26,9 +27,9 @@ constexpr std::size_t kAlign = 16;
 constexpr std::size_t kFastBytes = 96 << 10;  // on chip, so that two blocks share a multiprocessor
 constexpr std::int64_t kHistory = 2;          // entries, which are not returned
 
-// The memory of a turn, the same on the host and on the GPU: what is filled here is copied there.
-// What is reserved after `make` is on the GPU alone.
-class Arena {
+// A part of the memory of a turn: what is reserved, then told where it lies on the GPU. Pieces
+// that go there or come from there are on the host, too, in the same places.
+class Section {
  public:
   template <class V>
   std::size_t reserve(std::size_t count) {
@@ -36,32 +37,38 @@ class Arena {
     bytes_ += (count * sizeof(V) + kAlign - 1) / kAlign * kAlign;
     return begin;
   }
-  // Memory on the host for all that has been reserved.
-  void make() { host_.resize(bytes_); }
   std::size_t bytes() const { return bytes_; }
+  void lies_at(std::byte* device) { device_ = device; }
+  template <class V>
+  V* there(std::size_t begin) const {
+    return reinterpret_cast<V*>(device_ + begin);
+  }
+
+  // Memory on the host for all that has been reserved, zeroed where it is first used.
+  void make() { host_.resize(bytes_); }
   template <class V>
   V* host(std::size_t begin) {
     return reinterpret_cast<V*>(host_.data() + begin);
   }
-  std::vector<std::byte>& memory() { return host_; }
+  void send(const gpu::Stream& stream) const { gpu::copy(device_, host_.data(), bytes_, stream); }
+  void fetch(const gpu::Stream& stream) {
+    gpu::copy(host_.data(), device_, bytes_, stream);
+    stream.drain(gpu::Deadline(gpu::kCopyLimit), "a copy from the GPU");
+  }
 
  private:
   std::size_t bytes_ = 0;
-  std::vector<std::byte> host_;
+  std::byte* device_ = nullptr;
+  PageVector<std::byte> host_;
 };
 
-// What lies at a place of the arena on the GPU.
-template <class V>
-V* there(std::byte* device, std::size_t begin) {
-  return reinterpret_cast<V*>(device + begin);
-}
-
-// Where the arrays of a system begin.
+// Where the arrays of a system begin: what is given, what comes back, and what is the GPU's alone.
 struct Place {
   std::size_t number = 0;    // of the system
   bool own_pattern = false;  // that of the system before it otherwise
-  std::size_t row_ptr = 0, col = 0, val = 0, b = 0, x = 0, diagonal = 0;
-  std::size_t share = 0, flags = 0, slots = 0, outcome = 0, history = 0;
+  std::size_t row_ptr = 0, col = 0, val = 0, b = 0, diagonal = 0, share = 0;
+  std::size_t x = 0, outcome = 0;
+  std::size_t flags = 0, slots = 0, history = 0;
   double scale = 1.0;
   SolveParams params;
 };
@@ -73,10 +80,10 @@ class Turn {
 
   Turn(const std::vector<OneOfMany<T>>& systems, const SolveSpec& spec, int device)
       : systems_(systems), spec_(spec), device_(device) {
-    leave_ = arena_.reserve<Flag>(1);
+    leave_ = cleared_.reserve<Flag>(1);
   }
 
-  bool full() const { return arena_.bytes() > kMostBytes; }
+  bool full() const { return given_.bytes() + answers_.bytes() + cleared_.bytes() > kMostBytes; }
   bool empty() const { return places_.empty(); }
 
   void add(std::size_t number) {
@@ -86,21 +93,21 @@ class Turn {
     place.own_pattern =
         places_.empty() || !same_pattern(systems_[places_.back().number].matrix, one.matrix);
     if (place.own_pattern) {
-      place.row_ptr = arena_.template reserve<std::uint32_t>(n + 1);
-      place.col = arena_.template reserve<std::int32_t>(one.matrix.col.size());
+      place.row_ptr = given_.template reserve<std::uint32_t>(n + 1);
+      place.col = given_.template reserve<std::int32_t>(one.matrix.col.size());
     } else {
       place.row_ptr = places_.back().row_ptr, place.col = places_.back().col;
     }
     place.number = number;
-    place.val = arena_.template reserve<T>(one.matrix.val.size());
-    place.b = arena_.template reserve<T>(n);
-    place.x = arena_.template reserve<T>(n);
-    place.diagonal = arena_.template reserve<T>(n);
-    place.share = arena_.template reserve<BlockShare<Matrix>>(1);
-    place.flags = arena_.template reserve<Flag>(at(arrival_flag_count(1, 1, 1)));
-    place.slots = arena_.template reserve<Packet>(at(reduce_slot_count(1, 1)));
-    place.outcome = arena_.template reserve<Outcome>(1);
-    place.history = arena_.template reserve<double>(at(kHistory));
+    place.val = given_.template reserve<T>(one.matrix.val.size());
+    place.b = given_.template reserve<T>(n);
+    place.x = answers_.template reserve<T>(n);
+    place.diagonal = given_.template reserve<T>(n);
+    place.share = given_.template reserve<BlockShare<Matrix>>(1);
+    place.flags = cleared_.template reserve<Flag>(at(arrival_flag_count(1, 1, 1)));
+    place.slots = cleared_.template reserve<Packet>(at(reduce_slot_count(1, 1)));
+    place.outcome = answers_.template reserve<Outcome>(1);
+    place.history = cleared_.template reserve<double>(at(kHistory));
     most_rows_ = std::max(most_rows_, one.matrix.n);
     places_.push_back(place);
   }
@@ -117,24 +124,33 @@ class Turn {
         static_cast<int>(places_.size()),
         gpu::resident_blocks(kernel.function, kernel.threads, device_, kernel.dynamic_bytes));
     require(kernel.blocks > 0, "a block of these small systems has no room on this GPU");
-    const std::size_t args = arena_.template reserve<SolveArgs<Matrix>>(places_.size());
-    arena_.make();
-    const std::size_t work = arena_.template reserve<T>(at(kernel.blocks) * work_of_block());
-    const auto memory = gpu::DeviceArray<std::byte>::uninitialised(device_, arena_.bytes());
+    const std::size_t args = given_.template reserve<SolveArgs<Matrix>>(places_.size());
+    const auto bytes = given_.bytes() + answers_.bytes();
+    const auto memory = gpu::DeviceArray<std::byte>::uninitialised(
+        device_, bytes + at(kernel.blocks) * work_of_block() * sizeof(T));
+    GpuRunner runner({device_}, kernel.blocks);
+    const gpu::DeviceArray<std::byte> cleared(runner.stream(0), cleared_.bytes());
+    given_.lies_at(memory.data());
+    answers_.lies_at(memory.data() + given_.bytes());
+    cleared_.lies_at(cleared.data());
+    given_.make();
+    answers_.make();
+    T* const work = reinterpret_cast<T*>(memory.data() + bytes);
     for_all([&](std::size_t k) {
       fill(places_[k]);
-      write_arguments(k, memory.data(), work, args, kernel.blocks, kept);
+      *given_.template host<SolveArgs<Matrix>>(args + k * sizeof(SolveArgs<Matrix>)) =
+          arguments_of(places_[k], work + (k % at(kernel.blocks)) * work_of_block(), kept);
     });
-    GpuRunner runner({device_}, kernel.blocks);
-    memory.upload(runner.stream(0), arena_.memory().data(), work);
+    given_.send(runner.stream(0));
+    answers_.send(runner.stream(0));
     runner.synchronize();
     gpu_p2p::Shared shared;
     shared.heaps[0] = memory.data();
-    shared.leave = there<Flag>(memory.data(), leave_);
-    const ManyArgs<Matrix> all{there<SolveArgs<Matrix>>(memory.data(), args),
+    shared.leave = cleared_.there<Flag>(leave_);
+    const ManyArgs<Matrix> all{given_.there<SolveArgs<Matrix>>(args),
                                static_cast<std::int32_t>(places_.size())};
     runner.run(kernel, {shared}, {&all}, spec_.limits(), progress);
-    memory.download(runner.stream(0), arena_.memory().data(), work);
+    answers_.fetch(runner.stream(0));
     for_all([&](std::size_t k) { take_answer(places_[k], solved[places_[k].number]); });
   }
 
@@ -154,13 +170,13 @@ class Turn {
     const OneOfMany<T>& one = systems_[place.number];
     const auto n = at(one.matrix.n);
     if (place.own_pattern) {
-      std::ranges::copy(one.matrix.row_ptr, arena_.template host<std::uint32_t>(place.row_ptr));
-      std::ranges::copy(one.matrix.col, arena_.template host<std::int32_t>(place.col));
+      std::ranges::copy(one.matrix.row_ptr, given_.template host<std::uint32_t>(place.row_ptr));
+      std::ranges::copy(one.matrix.col, given_.template host<std::int32_t>(place.col));
     }
-    std::ranges::copy(one.matrix.val, arena_.template host<T>(place.val));
-    std::ranges::copy(one.b, arena_.template host<T>(place.b));
-    T* const b = arena_.template host<T>(place.b);
-    T* const x = arena_.template host<T>(place.x);
+    std::ranges::copy(one.matrix.val, given_.template host<T>(place.val));
+    std::ranges::copy(one.b, given_.template host<T>(place.b));
+    T* const b = given_.template host<T>(place.b);
+    T* const x = answers_.template host<T>(place.x);
     double largest = 0.0, bound = 0.0;
     for (std::size_t i = 0; i < n; ++i)
       largest = std::max(largest, std::abs(static_cast<double>(b[i])));
@@ -171,7 +187,7 @@ class Turn {
       RowSize size;
       for (auto e = at(one.matrix.row_ptr[i]); e < at(one.matrix.row_ptr[i + 1]); ++e)
         size.add(static_cast<double>(one.matrix.val[e]), at(one.matrix.col[e]) == i);
-      arena_.template host<T>(place.diagonal)[i] = static_cast<T>(size.inverse());
+      given_.template host<T>(place.diagonal)[i] = static_cast<T>(size.inverse());
       bound = std::max(bound, size.bound());
     }
     SolveSpec spec = spec_;
@@ -195,51 +211,48 @@ class Turn {
   std::size_t work_of_block() const { return (3 + kPrivateVectors) * padded(); }
   std::size_t padded() const { return at((most_rows_ + 3) / 4 * 4); }
 
-  void write_arguments(std::size_t k, std::byte* device, std::size_t work, std::size_t args,
-                       int blocks, const Residency& kept) {
+  // `work`: of the block that solves it.
+  SolveArgs<Matrix> arguments_of(const Place& place, T* work, const Residency& kept) {
     const PrivateIndex index = private_index();
-    const Place& place = places_[k];
     const CsrView<T>& matrix = systems_[place.number].matrix;
-    T* const mine = there<T>(device, work) + (k % at(blocks)) * work_of_block();
     BlockShare<Matrix> share;
-    share.matrix = {there<const std::uint32_t>(device, place.row_ptr),
-                    there<const std::int32_t>(device, place.col),
-                    there<const T>(device, place.val)};
+    share.matrix = {given_.there<const std::uint32_t>(place.row_ptr),
+                    given_.there<const std::int32_t>(place.col), given_.there<const T>(place.val)};
     share.interior = {0, matrix.n, 0};
     share.boundary = {matrix.n, matrix.n, matrix.nnz()};
-    share.board.flags = there<Flag>(device, place.flags);
-    *arena_.template host<BlockShare<Matrix>>(place.share) = share;
+    share.board.flags = cleared_.there<Flag>(place.flags);
+    *given_.template host<BlockShare<Matrix>>(place.share) = share;
     SolveArgs<Matrix> a;
     a.params = place.params;
     a.atol[0] = spec_.atol * place.scale;
     place_private(a.vectors, spec_, [&](std::size_t v) {
-      if (v == index.b) return there<T>(device, place.b);
-      if (v == index.x) return there<T>(device, place.x);
-      if (v == index.inverse_diagonal) return there<T>(device, place.diagonal);
-      return mine + (3 + v) * padded();
+      if (v == index.b) return given_.there<T>(place.b);
+      if (v == index.x) return answers_.there<T>(place.x);
+      if (v == index.inverse_diagonal) return given_.there<T>(place.diagonal);
+      return work + (3 + v) * padded();
     });
-    a.vectors.p = mine;
-    for (std::size_t v = 0; v < 2; ++v) a.vectors.scratch[v] = mine + (1 + v) * padded();
+    a.vectors.p = work;
+    for (std::size_t v = 0; v < 2; ++v) a.vectors.scratch[v] = work + (1 + v) * padded();
     a.residency = kept;
-    a.shares = there<const BlockShare<Matrix>>(device, place.share);
+    a.shares = given_.there<const BlockShare<Matrix>>(place.share);
     a.rows = matrix.n;
-    a.inverse_diagonal = there<const T>(device, place.diagonal);
-    a.slots = there<Packet>(device, place.slots);
-    a.outcome = there<Outcome>(device, place.outcome);
-    a.history = there<double>(device, place.history);
-    arena_.template host<SolveArgs<Matrix>>(args)[k] = a;
+    a.inverse_diagonal = given_.there<const T>(place.diagonal);
+    a.slots = cleared_.there<Packet>(place.slots);
+    a.outcome = answers_.there<Outcome>(place.outcome);
+    a.history = cleared_.there<double>(place.history);
+    return a;
   }
 
   void take_answer(const Place& place, SolvedOne& solved) {
     const OneOfMany<T>& one = systems_[place.number];
-    const T* const x = arena_.template host<T>(place.x);
+    const T* const x = answers_.template host<T>(place.x);
     bool finite = true;
     for (std::size_t i = 0; i < one.x.size(); ++i) {
       one.x[i] = static_cast<T>(static_cast<double>(x[i]) / place.scale);
       finite = finite && std::isfinite(one.x[i]);
     }
     SolveResult result;
-    result.outcome = *arena_.template host<Outcome>(place.outcome);
+    result.outcome = *answers_.template host<Outcome>(place.outcome);
     result.outcome.history_count = 0;
     unscale(result, place.scale, place.scale != 1.0 && !finite);
     solved.outcome = result.outcome;
@@ -248,7 +261,7 @@ class Turn {
   const std::vector<OneOfMany<T>>& systems_;
   const SolveSpec& spec_;
   int device_;
-  Arena arena_;
+  Section given_, answers_, cleared_;
   std::size_t leave_ = 0;
   std::int32_t most_rows_ = 0;
   std::vector<Place> places_;

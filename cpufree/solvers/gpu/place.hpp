@@ -16,6 +16,7 @@ struct GpuFacts {
   int multiprocessors = 132;
   int sharing = 1;                         // PEs that are on it
   std::size_t shared_bytes = (227 << 10);  // of a block, on chip
+  double page_bytes = 2 << 20;             // in which its driver gives memory
 };
 
 // Which PEs of a System are in this process, on which devices, and which of all are a node.

@@ -123,16 +123,23 @@ struct Chunk {
 // Cuts a PE's slices into chunks of at most `most` units; a slice that has more is one by itself.
 std::vector<Chunk> cut_into_chunks(const PeLayout& layout, std::int64_t most);
 
+// f(bytes) of each array that a PE's shares take: those of SlicesOnGpu.
+template <class T, class F>
+void each_array_of(const PeLayout& layout, F&& f) {
+  f(static_cast<double>(layout.units) * kSliceUnit);
+  f(static_cast<double>(layout.slices) * sizeof(WarpSlice));
+  f(static_cast<double>(layout.tails) * sizeof(std::int64_t));
+  f(static_cast<double>(layout.tail_entries) * sizeof(std::int32_t));
+  f(static_cast<double>(layout.tail_entries) * sizeof(T));
+  f(static_cast<double>(layout.values) * sizeof(T));
+}
+
 // What shares take in all.
 template <class T>
 double bytes_of(std::span<const PeLayout> layouts) {
   double bytes = 0.0;
   for (const PeLayout& layout : layouts)
-    bytes += static_cast<double>(layout.units) * kSliceUnit +
-             static_cast<double>(layout.slices) * sizeof(WarpSlice) +
-             static_cast<double>(layout.tails) * sizeof(std::int64_t) +
-             static_cast<double>(layout.tail_entries) * (sizeof(T) + 4.0) +
-             static_cast<double>(layout.values) * sizeof(T);
+    each_array_of<T>(layout, [&](double array) { bytes += array; });
   return bytes;
 }
 

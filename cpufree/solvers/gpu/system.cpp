@@ -189,7 +189,7 @@ void GpuSystem<T>::require_room(std::optional<multigrid::Hierarchy>& hierarchy) 
     return pes;
   };
   if (hierarchy) {
-    const double most = most_of_levels(*hierarchy, place_.own);
+    const double most = most_of_levels(*hierarchy, place_.own, place_.gpus[0].page_bytes);
     auto pes = found();
     bool fits = true;
     for (std::size_t k = 0; k < pes.size(); ++k) {

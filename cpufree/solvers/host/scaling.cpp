@@ -32,7 +32,7 @@ std::array<bool, kPrivateVectors> needed_vectors(const SolveSpec& spec) {
   needed.w = pipelined || minres || bicgstab;
   needed.n = pipelined || minres;
   needed.u = minres || (applied && spec.method != Method::cg);
-  needed.q = applied && (pipelined || minres);
+  needed.q = minres || (applied && pipelined);
   needed.out = applied;
   needed.rest = chebyshev;
   std::array<bool, kPrivateVectors> list{};

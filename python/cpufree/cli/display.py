@@ -201,7 +201,7 @@ def partition_report(report: PartitionReport, method: str, why: str) -> Renderab
 
 def memory_report(found: MemoryEstimate) -> RenderableType:
     """Return the table of what each GPU would hold, and what it needs."""
-    kinds = ("matrix", "vectors", "halo", "factors", "levels", "kept")
+    kinds = ("matrix", "vectors", "halo", "factors", "levels", "kept", "pages")
     parts = tuple(part for part in kinds if any(getattr(gpu, part) for gpu in found.gpus))
     rows = [
         (str(k), *(size(getattr(gpu, part)) for part in (*parts, "total", "peak")))

@@ -25,7 +25,7 @@ class Loops:
 
     sums: tuple[int, ...]
     """The values of each reduction."""
-    streams: int
+    streams: float
     """Vectors read or written in all loops, the product's operand and result among them."""
     vectors: int
     """Those that are there from one iteration to the next."""
@@ -55,7 +55,7 @@ LOOPS: Mapping[str, Loops] = {
     # n, z, s, p, w, r, x read, six of them and n written, w the operand.
     "pipecg": Loops((4,), 17, 8, 15, 4.5, hidden=0.5),
     # Passes and vectors as the headers of the methods count them.
-    "minres": Loops((5,), 14, 8, 12, 3.6, like="prcg"),
+    "minres": Loops((5,), 12.5, 9, 14, 3.6, like="prcg"),
     "bicgstab": Loops((2, 5), 21, 7, 9, 1.8, products=2, like="cg"),
 }
 METHODS = tuple(LOOPS)

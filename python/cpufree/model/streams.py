@@ -40,7 +40,7 @@ class Share:
     """Of one vector."""
     vectors: int
     """That are there from one iteration to the next."""
-    accesses: int
+    accesses: float
     """To a vector, all loops together."""
     loop_vectors: int
     """That the longest loop reads and writes."""

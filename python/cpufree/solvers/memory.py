@@ -43,6 +43,8 @@ class GpuMemory:
     """Of multigrid, their vectors and messages included."""
     kept: float
     """From which `Solver.update` computes new levels; left out where there is no room for it."""
+    pages: float
+    """What all of these leave unused of the driver's pages of 2 MiB."""
     peak: float
     """The most at any time of the fastest set-up, at most. Where there is less room, a slower one
     needs no more than `total` less `kept`."""
@@ -55,7 +57,8 @@ class GpuMemory:
     @property
     def needed(self) -> float:
         """What has to be free at the least."""
-        return self.matrix + self.vectors + self.halo + self.factors + self.levels
+        parts = self.matrix + self.vectors + self.halo + self.factors + self.levels
+        return parts + self.pages
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class MemoryEstimate:
 
     def __str__(self) -> str:
         """Return a table of the GPUs, in 10^6 bytes."""
-        parts = ["matrix", "vectors", "halo", "factors", "levels", "kept", "total", "peak"]
+        parts = ["matrix", "vectors", "halo", "factors", "levels", "kept", "pages", "total", "peak"]
         shown = [p for p in parts if any(getattr(gpu, p) for gpu in self.gpus)]
         lines = [
             f"Memory of {counted(len(self.gpus), 'GPU')} in MB, {self.dtype}, pc {self.pc}:",

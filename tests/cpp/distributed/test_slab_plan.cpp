@@ -58,7 +58,7 @@ void expect_same_plan(const Matrix<T>& a, const Cuts& cuts, double tolerance = 1
   rethrow(run_team(ranks, [&](const std::shared_ptr<Team>& team) {
     const std::size_t rank = at(team->rank());
     const auto rows = rows_of(a, cuts[rank], cuts[rank + 1]);
-    const auto plan = plan_slab(rows.slab(), *team, tolerance);
+    const auto plan = plan_slab(rows.slab(), *team, {tolerance});
     CHECK_EQ(plan.plan.local.size(), std::size_t{1});
     CHECK_EQ(plan.asymmetry, 0.0);
     expect_same_share(plan.plan.local[0], whole.local[rank], cuts[rank]);
@@ -77,7 +77,7 @@ std::vector<std::string> refusals(const std::vector<Rows<double>>& rows, double 
   std::vector<std::string> said(rows.size());
   run_team(static_cast<int>(rows.size()), [&](const std::shared_ptr<Team>& team) {
     try {
-      plan_slab(rows[at(team->rank())].slab(), *team, tolerance);
+      plan_slab(rows[at(team->rank())].slab(), *team, {tolerance});
     } catch (const std::exception& error) {
       said[at(team->rank())] = error.what();
       throw;
@@ -158,7 +158,7 @@ TEST(rows_are_numbered_beyond_32_bits) {
     }
     const std::size_t k = at(team->rank() - 2);
     const auto rows = rows_of(a, cuts[k], cuts[k + 1], kShift);
-    const auto plan = plan_slab(rows.slab(), *team, kUnchecked);
+    const auto plan = plan_slab(rows.slab(), *team, {kUnchecked});
     CHECK_EQ(plan.first, kShift + cuts[k]);
     CHECK_EQ(plan.all_rows, all);
     LocalSystem<double> mine = plan.plan.local[0];
@@ -285,7 +285,7 @@ TEST(a_small_asymmetry_passes_and_is_told_to_all) {
   auto rows = halves(a);
   rows[1].val[0] += 5e-14;
   rethrow(run_team(2, [&](const std::shared_ptr<Team>& team) {
-    const auto plan = plan_slab(rows[at(team->rank())].slab(), *team, 1e-12);
+    const auto plan = plan_slab(rows[at(team->rank())].slab(), *team, {1e-12});
     CHECK_NEAR(plan.asymmetry, 1e-14, 1e-16);
   }));
 }
@@ -322,7 +322,7 @@ void expect_same_x(const Matrix<double>& a, const Cuts& cuts, int halo, bool gue
     spec.engine = Engine::cpu_processes;
     spec.team = team;
     const auto rows = rows_of(a, cuts[rank], cuts[rank + 1]);
-    const auto system = make_system(plan_slab(rows.slab(), *team, 1e-12), spec);
+    const auto system = make_system(plan_slab(rows.slab(), *team, {1e-12}), spec);
     const auto own = [&](const std::vector<double>& v) {
       return v.empty() ? v : entries_of(v, cuts[rank], cuts[rank + 1]);
     };
@@ -364,5 +364,5 @@ TEST(names_of_rows_are_their_numbers_as_far_as_32_bits_go) {
 TEST(engines_of_one_process_take_no_rows_of_a_part) {
   const auto rows = rows_of(grid2d(10, 1), 0, 10);
   Alone team;
-  CHECK_THROWS(InvalidInput, make_system(plan_slab(rows.slab(), team, 0.0), SystemSpec{}));
+  CHECK_THROWS(InvalidInput, make_system(plan_slab(rows.slab(), team, {}), SystemSpec{}));
 }

@@ -83,6 +83,8 @@ std::size_t executed();
 std::size_t most_taken();
 // Those of one device that are taken now.
 std::size_t taken_on(int device);
+// The bytes of each of its arrays.
+std::vector<std::size_t> arrays_on(int device);
 // Devices on which this process has had a context since `configure`.
 std::set<int> contexts();
 

@@ -1,5 +1,7 @@
 #include "schedule.hpp"
 
+#include <numeric>
+
 namespace host_gpu {
 
 Machine& machine() {
@@ -129,12 +131,16 @@ std::size_t most_taken() {
   const Guard guard(machine().mutex);
   return machine().most_taken;
 }
-std::size_t taken_on(int device) {
+std::vector<std::size_t> arrays_on(int device) {
   const Guard guard(machine().mutex);
-  std::size_t bytes = 0;
+  std::vector<std::size_t> bytes;
   for (const auto& [p, memory] : machine().memory)
-    if (memory.device == device) bytes += memory.bytes;
+    if (memory.device == device) bytes.push_back(memory.bytes);
   return bytes;
+}
+std::size_t taken_on(int device) {
+  const auto bytes = arrays_on(device);
+  return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
 }
 
 std::size_t executed() {

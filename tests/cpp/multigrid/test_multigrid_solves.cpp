@@ -260,7 +260,7 @@ TEST(processes_with_rows_of_their_own_are_refused_with_the_reason) {
          spec.engine = Engine::cpu_processes;
          spec.team = team;
          const auto rows = rows_of(a, 72 * team->rank(), 72 * (team->rank() + 1));
-         make_system(plan_slab(rows.slab(), *team, 1e-12), spec);
+         make_system(plan_slab(rows.slab(), *team, {1e-12}), spec);
        }))
     try {
       if (thrown) std::rethrow_exception(thrown);

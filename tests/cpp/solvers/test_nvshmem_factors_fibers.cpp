@@ -127,7 +127,7 @@ TEST(factors_of_own_rows_give_bitwise_what_the_whole_matrix_gives) {
       };
       const auto rows = rows_of(a, cuts[rank], cuts[rank + 1]);
       const auto system =
-          make_system(plan_slab(rows.slab(), *team, 1e-5), spec_for(factors, -1, team));
+          make_system(plan_slab(rows.slab(), *team, {1e-5}), spec_for(factors, -1, team));
       const auto found = system->solve(own(b), {}, how, {});
       const auto whole =
           make_system<double>(a.view(), part_of(cuts), {}, spec_for(factors, -1, nullptr));

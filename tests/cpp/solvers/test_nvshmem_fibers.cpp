@@ -153,7 +153,7 @@ void expect_same_from_own_rows(const Matrix<T>& a, const Cuts& cuts, int halo,
     };
     const auto rows = rows_of(a, cuts[rank], cuts[rank + 1]);
     const auto system =
-        make_system(plan_slab(rows.slab(), *team, 1e-5), spec_for(ranks, halo, team));
+        make_system(plan_slab(rows.slab(), *team, {1e-5}), spec_for(ranks, halo, team));
     const auto found = system->solve(own(b), {}, how, {});
     require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
     const auto whole = make_system<T>(a.view(), part_of(cuts), {}, spec_for(ranks, halo, nullptr));

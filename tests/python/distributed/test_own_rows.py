@@ -34,6 +34,26 @@ def test_own_rows_of_a_wide_stencil_give_the_bits_of_the_whole_matrix(place: str
     assert [end.out for end in ended] == ["the same bits\n"] * 3, ended
 
 
+@pytest.mark.parametrize("method", ["minres", "bicgstab"])
+def test_own_rows_of_matrices_that_are_not_positive_definite(place: str, method: str) -> None:
+    ended = program(place, 3, "own_rows_of_other_methods", method, method)
+    assert [end.out for end in ended] == ["the same bits\n"] * 3, ended
+
+
+@pytest.mark.parametrize(
+    ("suits", "method", "complaint"),
+    [
+        ("minres", "auto", "row 0 has the diagonal entry -0.5"),
+        ("bicgstab", "auto", "Conjugate gradients need A = A.T. For a matrix that is meant so"),
+        ("bicgstab", "minres", "minres needs A = A.T. For a matrix that is meant so"),
+    ],
+)
+def test_own_rows_are_what_their_method_takes(
+    place: str, suits: str, method: str, complaint: str
+) -> None:
+    assert complaint in program(place, 2, "own_rows_of_other_methods", suits, method)[0].out
+
+
 def test_own_rows_are_solved_in_the_type_of_matrix_and_vector(place: str) -> None:
     ended = program(place, 2, "own_rows_of_some_type")
     assert [end.out for end in ended] == ["solved\n"] * 2, ended

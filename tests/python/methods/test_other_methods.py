@@ -15,7 +15,6 @@ from random_other_solves import case_of, run
 import cpufree
 from cpufree import CpufreeWarning, InvalidInputError, Solver, UnsupportedError
 from cpufree.errors import DiagonalError, NonFiniteError, NotSymmetricError
-from cpufree.matrix.rows import RowSlab
 
 
 def indefinite(n: int = 20) -> sp.csr_array:
@@ -184,12 +183,6 @@ def test_several_columns_are_solved_one_by_one() -> None:
     assert result.converged
     with pytest.raises(UnsupportedError, match="cg"):
         cpufree.solve(A, b, method="minres", columns="together")
-
-
-def test_own_rows_are_refused() -> None:
-    A = indefinite(4)
-    with pytest.raises(UnsupportedError, match="whole matrices"):
-        Solver(RowSlab(0, A), method="minres")
 
 
 def test_a_null_space_is_not_for_matrices_that_are_not_symmetric() -> None:

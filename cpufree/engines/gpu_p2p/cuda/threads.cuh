@@ -56,6 +56,12 @@ __device__ inline double near_reciprocal(double x) {
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
   return r;
 }
+// About 1 / sqrt(x).
+__device__ inline double near_reciprocal_root(double x) {
+  double r;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+  return r;
+}
 
 // The same number, of which the compiler does not know where it comes from.
 __device__ inline int fresh(int value) {

@@ -107,6 +107,7 @@ __device__ inline double rounded_product(double a, double b) {
   return a * b;
 }
 __device__ inline double near_reciprocal(double x) { return __builtin_amdgcn_rcp(x); }
+__device__ inline double near_reciprocal_root(double x) { return __builtin_amdgcn_rsq(x); }
 
 template <class T>
 __device__ inline T fresh(T value) {

@@ -18,7 +18,7 @@ namespace {
 constexpr double kPacketEntries = 1e5, kPacketShort = 1.5e6;
 constexpr double kShortRow = 16.0;
 
-// Partners of the blocks of a PE.
+// Partners of the blocks of a PE, in bytes.
 double partners_of(const std::vector<BlockPlan>& blocks) {
   std::size_t count = 0;
   for (const BlockPlan& plan : blocks)
@@ -27,17 +27,17 @@ double partners_of(const std::vector<BlockPlan>& blocks) {
 }
 
 // What GpuMultigrid has of a level besides slices, and the blocks' views.
-double bytes_of_part(const LocalSystem<float>& local, const PeLayout& layout) {
-  return 8.0 * static_cast<double>(local.send_ptr.size()) +
-         static_cast<double>(local.destinations.size() * sizeof(Destination)) +
-         2.0 * sizeof(float) * static_cast<double>(layout.private_rows) +
-         partners_of(plans_of(layout)) +
+double bytes_of_part(const LocalSystem<float>& local, const PeLayout& layout, PageCount& pages) {
+  double all = pages.array(local.send_ptr) + pages.array(local.destinations);
+  for (int k = 0; k < 2; ++k)
+    all += pages.array(sizeof(float) * static_cast<double>(layout.private_rows));
+  return all + pages.array(partners_of(plans_of(layout))) +
          static_cast<double>(layout.shares.size() * sizeof(CycleLevel<WarpSlices<float>>));
 }
 
 // What Setup of multigrid/gpu/hierarchy.cpp and LevelPacker leave in memory that is kept, in their
 // sequence; without the pattern of long rows.
-double bytes_kept(const multigrid::Hierarchy& h) {
+double bytes_kept(const multigrid::Hierarchy& h, PageCount& pages) {
   const auto nonzeros = [](const multigrid::SparseMatrix& a) {
     return static_cast<std::int64_t>(a.col.size());
   };
@@ -65,6 +65,7 @@ double bytes_kept(const multigrid::Hierarchy& h) {
   if (!h.inverse.empty())
     take_matrix(rows(h.levels.size() - 1), static_cast<std::int64_t>(h.inverse.size()));
   for (std::size_t l = 1; l < h.levels.size(); ++l) take(rows(l), 4), take(rows(l), 4);
+  for (const std::size_t block : kept.sizes()) pages.array(static_cast<double>(block));
   return static_cast<double>(kept.bytes());
 }
 
@@ -105,12 +106,14 @@ LevelsMemory memory_of_levels(const GpuPlace& place, multigrid::Hierarchy& hiera
   const std::size_t pes = at(place.own.here), gathered = hierarchy.gathered;
   LevelsMemory memory;
   memory.bytes.assign(pes, 0.0);
+  for (const GpuFacts& gpu : place.gpus) memory.pages.emplace_back(gpu.page_bytes);
   if (gathered > 0) memory.extent.gathered = hierarchy.levels[gathered].owner.size();
   std::vector<BlockPlans> blocks;  // of each level
   const auto add_slices = [&](const HaloPlan<float>& plan, const BlockPlans& of) {
     auto layouts = lay_out_shares(plan, of, options_of_levels(threads));
     for (std::size_t k = 0; k < pes; ++k)
-      memory.bytes[k] += bytes_of<float>(std::span(&layouts[k], 1));
+      each_array_of<float>(layouts[k],
+                           [&](double array) { memory.bytes[k] += memory.pages[k].array(array); });
     return layouts;
   };
   plan_levels(
@@ -120,10 +123,10 @@ LevelsMemory memory_of_levels(const GpuPlace& place, multigrid::Hierarchy& hiera
         const auto layouts = add_slices(plan.plan, plan.blocks);
         blocks.emplace_back();
         for (std::size_t k = 0; k < pes; ++k) {
-          memory.bytes[k] += bytes_of_part(plan.plan.local[k], layouts[k]);
+          memory.bytes[k] += bytes_of_part(plan.plan.local[k], layouts[k], memory.pages[k]);
           if (l == 0)
-            memory.bytes[k] +=
-                static_cast<double>(value_bytes) * static_cast<double>(layouts[k].private_rows);
+            memory.bytes[k] += memory.pages[k].array(static_cast<double>(value_bytes) *
+                                                     static_cast<double>(layouts[k].private_rows));
           blocks.back().push_back(plans_of(layouts[k]));
         }
       },
@@ -132,12 +135,12 @@ LevelsMemory memory_of_levels(const GpuPlace& place, multigrid::Hierarchy& hiera
         add_slices(plan.prolongation, blocks[l]);
         for (std::size_t k = 0; k < pes; ++k) {
           if (l + 1 == gathered)
-            memory.bytes[k] +=
-                8.0 * static_cast<double>(plan.restriction.local[k].global_row.size());
+            for (int array = 0; array < 2; ++array)  // rows, and their values
+              memory.bytes[k] += memory.pages[k].array(plan.restriction.local[k].global_row);
         }
       });
   if (pes == 1 && gpu_makes_hierarchy(place, std::ssize(hierarchy.levels.front().matrix.col)))
-    memory.kept = bytes_kept(hierarchy);
+    memory.kept = bytes_kept(hierarchy, memory.pages.front());
   return memory;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cpufree/multigrid/host/multigrid_layout.hpp"
 #include "cpufree/solvers/gpu/plan/host_layout.hpp"
+#include "cpufree/solvers/gpu/plan/page_count.hpp"
 #include "cpufree/solvers/host/heap.hpp"
 
 namespace cpufree {
@@ -51,6 +52,7 @@ void choose_packets(const GpuPlace& place, const std::vector<LevelReport>& level
 struct LevelsMemory {
   LevelsExtent extent;
   std::vector<double> bytes;
+  std::vector<PageCount> pages;  // of their arrays, kept ones among them
   double kept = 0.0;  // what updates are made from, where the GPU of the one PE makes the levels
 };
 // As the host lays them out; `first`: level 0, `value_bytes`: of A.

@@ -25,49 +25,71 @@ double bytes(const std::vector<U>& values) {
 
 // Chunks of the blocks' shares, for their rings.
 template <class T>
-double bytes_of_feeds(const PeLayout& layout, int warps) {
-  double all = 0.0;
+double bytes_of_feeds(const PeLayout& layout, int warps, PageCount& pages) {
+  double items = 0.0, first = 0.0;
   for (const ShareLayout& share : layout.shares) {
     const SliceFeed feed = feed_of<T>(share.shape, {share.interior, share.boundary}, warps);
-    all += bytes(feed.items) + bytes(feed.first);
+    items += bytes(feed.items), first += bytes(feed.first);
   }
+  return pages.array(items) + pages.array(first);
+}
+
+template <class T>
+double bytes_of_matrix(const PeLayout& layout, const LayoutFacts& facts, bool rings,
+                       PageCount& pages) {
+  double all = 0.0;
+  each_array_of<T>(layout, [&](double array) { all += pages.array(array); });
+  all += pages.array(4.0 * static_cast<double>(layout.private_rows));  // the row at each place
+  all += pages.array(static_cast<double>(layout.shares.size() * sizeof(BlockShare<WarpSlices<T>>)));
+  return all + (rings ? bytes_of_feeds<T>(layout, facts.threads / kSliceRows, pages) : 0.0);
+}
+
+// Private vectors; those that travel are of the heap.
+template <class T>
+double bytes_of_vectors(const PeLayout& layout, const SolveSpec& solve, PageCount& pages) {
+  auto needed = needed_vectors(solve);
+  needed[private_index().inverse_diagonal] = true;  // comes with the matrix
+  double all = 0.0;
+  for (auto held = std::ranges::count(needed, true); held > 0; --held)
+    all += pages.array(sizeof(T) * static_cast<double>(layout.private_rows));
   return all;
 }
 
 template <class T>
-double bytes_of_matrix(const PeLayout& layout, const LayoutFacts& facts, bool rings) {
-  double all = bytes_of<T>(std::span(&layout, 1));
-  all += 4.0 * static_cast<double>(layout.private_rows);  // the row at each place
-  all += static_cast<double>(layout.shares.size() * sizeof(BlockShare<WarpSlices<T>>));
-  return all + (rings ? bytes_of_feeds<T>(layout, facts.threads / kSliceRows) : 0.0);
-}
-
-// Private vectors, those that travel, and on the first GPU what a whole one passes through.
-template <class T>
-double bytes_of_vectors(const PeLayout& layout, const LayoutFacts& facts, const SolveSpec& solve) {
-  auto needed = needed_vectors(solve);
-  needed[private_index().inverse_diagonal] = true;  // comes with the matrix
-  const auto held = static_cast<double>(std::ranges::count(needed, true));
-  return sizeof(T) * (held * static_cast<double>(layout.private_rows) +
-                      3.0 * static_cast<double>(facts.extent.rows_and_ghosts));
-}
-
-template <class T>
-double bytes_of_lists(const HostLayout<T>& layout, std::size_t k) {
+double bytes_of_lists(const HostLayout<T>& layout, std::size_t k, PageCount& pages) {
   const LocalSystem<T>& local = layout.plan.local[k];
-  double all = bytes(local.send_ptr) + bytes(local.destinations) + bytes(layout.sources[k]);
+  const double all = pages.array(local.send_ptr) + pages.array(local.destinations) +
+                     pages.array(layout.sources[k]);
+  double partners = 0.0;
   for (const ShareLayout& share : layout.pes[k].shares)
     for (const auto* list :
          {&share.plan.notify, &share.plan.await, &share.plan.await_local, &share.plan.reads})
-      all += bytes(*list);
-  return all;
+      partners += bytes(*list);
+  return all + pages.array(partners);
+}
+
+// f(bytes) of each array of FactorOnGpu.
+template <class F>
+void each_array_of(const std::vector<SlicedFactor>& blocks, F&& f) {
+  const auto all = [&](auto part) {
+    double sum = 0.0;
+    for (const SlicedFactor& block : blocks) sum += bytes(block.*part);
+    f(sum);
+  };
+  all(&SlicedFactor::slice), all(&SlicedFactor::row), all(&SlicedFactor::value);
+  all(&SlicedFactor::narrow), all(&SlicedFactor::wide);
 }
 
 template <class T>
-double bytes_of_factors(const PeFactors<T>& factors, const PeLayout& layout) {
-  double all = factors.bytes() + 2.0 * sizeof(T) * static_cast<double>(layout.private_rows);
-  for (const auto& list : factors.partners) all += bytes(list);
-  return all + static_cast<double>(layout.shares.size() * sizeof(FactorShare<T>));
+double bytes_of_factors(const PeFactors<T>& factors, const PeLayout& layout, PageCount& pages) {
+  double all = pages.array(factors.scale), partners = 0.0;
+  for (const auto& blocks : factors.factors)
+    each_array_of(blocks, [&](double array) { all += pages.array(array); });
+  for (int k = 0; k < 2; ++k)
+    all += pages.array(sizeof(T) * static_cast<double>(layout.private_rows));
+  for (const auto& list : factors.partners) partners += bytes(list);
+  return all + pages.array(partners) +
+         pages.array(static_cast<double>(layout.shares.size() * sizeof(FactorShare<T>)));
 }
 
 template <class T>
@@ -89,14 +111,11 @@ std::string gigabytes(double bytes) {
   return text;
 }
 
-// Where GPUs lay it out, they hold rows besides, and keep the order of those of blocks for updates.
+// Where GPUs lay it out, they hold rows besides.
 template <class T>
-void add_what_gpus_hold(const GpuPlace& place, const CsrView<T>& matrix,
-                        const std::vector<std::int64_t>& cuts, bool block_halos,
-                        std::vector<GpuMemory>& pes) {
+void set_peaks(const GpuPlace& place, const CsrView<T>& matrix,
+               const std::vector<std::int64_t>& cuts, std::vector<GpuMemory>& pes) {
   for (std::size_t k = 0; k < pes.size(); ++k) {
-    if (!cuts.empty() && block_halos)
-      pes[k].matrix += 4.0 * static_cast<double>(cuts[k + 1] - cuts[k]);
     pes[k].peak = pes[k].all();
     if (cuts.empty()) continue;
     const auto entries = [&](std::size_t cut) { return matrix.row_ptr[at(cuts[cut])]; };
@@ -111,7 +130,8 @@ void add_what_gpus_hold(const GpuPlace& place, const CsrView<T>& matrix,
 template <class T>
 std::vector<GpuMemory> memory_of(const GpuPlace& place, const HostLayout<T>& layout,
                                  std::int64_t rows, const LevelsMemory& levels,
-                                 std::span<const PeFactors<T>> factors) {
+                                 std::span<const PeFactors<T>> factors,
+                                 std::span<const std::int64_t> cuts) {
   SolveSpec solve = place.spec.first;
   if (place.spec.factors.multigrid())
     solve.method = Method::cg, solve.preconditioner = Preconditioner::amg;
@@ -121,21 +141,29 @@ std::vector<GpuMemory> memory_of(const GpuPlace& place, const HostLayout<T>& lay
                    place.spec.factors.any(), 1, cycle);
   };
   const auto plain = static_cast<double>(heap_of({}).bytes);
+  const auto whole_heap = static_cast<double>(heap_of(levels.extent).bytes);
   const double travelling = 3.0 * sizeof(T) * static_cast<double>(facts.extent.rows_and_ghosts);
   const bool rings = on_chip_request<T>(place, facts, solve).slots != 0;
   std::vector<GpuMemory> pes(layout.pes.size());
   for (std::size_t k = 0; k < pes.size(); ++k) {
     GpuMemory& of = pes[k];
-    of.matrix = bytes_of_matrix<T>(layout.pes[k], facts, rings);
-    of.vectors = bytes_of_vectors<T>(layout.pes[k], facts, solve);
-    if (k == 0 && place.own.speaker())
-      of.vectors += static_cast<double>(sizeof(T)) * static_cast<double>(rows) +
-                    8.0 * static_cast<double>(params_of<T>(solve, 1.0, false).history_capacity);
-    of.halo = plain - travelling + bytes_of_lists(layout, k);
-    if (!factors.empty()) of.factors = bytes_of_factors(factors[k], layout.pes[k]);
-    if (levels.bytes.empty()) continue;
-    of.levels = levels.bytes[k] + static_cast<double>(heap_of(levels.extent).bytes) - plain;
-    of.kept = levels.kept;
+    PageCount pages = levels.pages.empty() ? PageCount(place.gpus[k].page_bytes) : levels.pages[k];
+    pages.array(whole_heap);
+    of.matrix = bytes_of_matrix<T>(layout.pes[k], facts, rings, pages);
+    if (!cuts.empty() && facts.block_halos)  // the order of rows of blocks, for updates
+      of.matrix += pages.array(4.0 * static_cast<double>(cuts[k + 1] - cuts[k]));
+    of.vectors = bytes_of_vectors<T>(layout.pes[k], solve, pages) + travelling;
+    if (k == 0 && place.own.speaker())  // what a whole vector passes through, and the history
+      of.vectors +=
+          pages.array(static_cast<double>(sizeof(T)) * static_cast<double>(rows)) +
+          pages.array(8.0 * static_cast<double>(params_of<T>(solve, 1.0, false).history_capacity));
+    of.halo = plain - travelling + bytes_of_lists(layout, k, pages);
+    if (!factors.empty()) of.factors = bytes_of_factors(factors[k], layout.pes[k], pages);
+    if (!levels.bytes.empty()) {
+      of.levels = levels.bytes[k] + whole_heap - plain;
+      of.kept = levels.kept;
+    }
+    of.pages = pages.unused();
   }
   return pes;
 }
@@ -169,10 +197,10 @@ std::vector<GpuMemory> estimate_memory(const CsrView<T>& matrix, std::span<const
     if (cuts.empty()) levels.kept = 0.0;
   }
   const auto factors = factors_of_pes(layout, spec.factors);
-  auto pes = memory_of<T>(place, layout, matrix.n, levels, factors);
+  auto pes = memory_of<T>(place, layout, matrix.n, levels, factors, cuts);
   if (free > 0.0 && pes.front().kept * kShareOfKept > free - pes.front().all())
     pes.front().kept = 0.0;
-  add_what_gpus_hold(place, matrix, cuts, layout.facts.block_halos, pes);
+  set_peaks(place, matrix, cuts, pes);
   return pes;
 }
 
@@ -189,11 +217,12 @@ std::vector<GpuMemory> least_with_levels(const GpuPlace& place, const CsrView<T>
   return std::vector<GpuMemory>(place.devices.size(), least);
 }
 
-double most_of_levels(const multigrid::Hierarchy& hierarchy, const OwnPes& own) {
+double most_of_levels(const multigrid::Hierarchy& hierarchy, const OwnPes& own, double page) {
   // Of a slice: a value and a distance, at least; columns of four bytes where these are far apart,
   // and padding. Of a row: vectors, what travels, and places.
   constexpr double kEntry = 10.0, kRow = 96.0;
-  double all = 0.0;
+  constexpr double kArrays = 24.0;  // of a level, each of which may leave a page unused
+  double all = page * (1.0 + kArrays * static_cast<double>(hierarchy.levels.size()));
   for (std::size_t l = 0; l < hierarchy.levels.size(); ++l) {
     const multigrid::Level& level = hierarchy.levels[l];
     const double entries = static_cast<double>(level.matrix.col.size()) +
@@ -213,7 +242,7 @@ void require_memory(const GpuPlace& place, const std::vector<GpuMemory>& pes,
       if (place.devices[other] != place.devices[k]) continue;
       all.matrix += pes[other].matrix, all.vectors += pes[other].vectors;
       all.halo += pes[other].halo, all.factors += pes[other].factors;
-      all.levels += pes[other].levels;
+      all.levels += pes[other].levels, all.pages += pes[other].pages;
     }
     const double need = all.all();
     if (need <= free[k]) continue;
@@ -243,7 +272,8 @@ void require_memory(const GpuPlace& place, const std::vector<GpuMemory>& pes,
 #define CPUFREE_GPU_MEMORY(T)                                                                    \
   template std::vector<GpuMemory> least_with_levels(const GpuPlace&, const CsrView<T>&);         \
   template std::vector<GpuMemory> memory_of(const GpuPlace&, const HostLayout<T>&, std::int64_t, \
-                                            const LevelsMemory&, std::span<const PeFactors<T>>); \
+                                            const LevelsMemory&, std::span<const PeFactors<T>>,  \
+                                            std::span<const std::int64_t>);                      \
   template std::vector<GpuMemory> estimate_memory(                                               \
       const CsrView<T>&, std::span<const std::int32_t>, std::span<const std::int32_t>,           \
       const SystemSpec&, const GpuFacts&, double);

@@ -13,7 +13,7 @@ from cpufree.engines.gpu_choice import Size
 from cpufree.engines.method_choice import OTHERS
 from cpufree.engines.place import place
 from cpufree.engines.placement import Placement
-from cpufree.errors import InvalidInputError, UnsupportedError
+from cpufree.errors import InvalidInputError
 from cpufree.extension import load_core, load_for
 from cpufree.laps import Laps
 from cpufree.matrix.entries import symmetry_tolerance
@@ -49,11 +49,6 @@ def lay_out(
             engine of one process.
     """
     team, check = context.team, context.options.check
-    if context.options.method in OTHERS:
-        raise UnsupportedError(
-            f"method {context.options.method!r} is for whole matrices: own rows are checked for "
-            "conjugate gradients alone"
-        )
     require_possible(team, context.sharing)
     assert team is not None
     if "factor" in context.asked.tuning:
@@ -65,7 +60,9 @@ def lay_out(
     known = rows.nnz if isinstance(rows, RowSource) else None
     agreement.agree_on_rows(team, rows.shape[0], known, kind, check)
     laps.lap("agree")
-    first, last, plan = _plan(team, rows, kind, check)
+    tolerance = symmetry_tolerance(kind.name) if check else _UNCHECKED
+    wanted = OTHERS.get(context.options.method, "")
+    first, last, plan = _plan(team, rows, kind, (tolerance, wanted))
     laps.lap("rows")
     nnz = sum(facts["nnz"] for facts in team.tell_all("size", {"nnz": plan.nnz}))
     n = rows.shape[0]
@@ -107,9 +104,11 @@ def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool
 
 
 def _plan(
-    team: Team, rows: RowSlab | RowSource, dtype: np.dtype[Any], check: bool
+    team: Team, rows: RowSlab | RowSource, dtype: np.dtype[Any], rule: tuple[float, str]
 ) -> tuple[int, int, Any]:
     """Return the range of this rank's rows, and its share of the plan.
+
+    `rule`: how far entries may miss symmetry, and what else a method wants of them.
 
     The arrays of a source are gone once it is planned: the plan has what is needed of them.
     """
@@ -120,9 +119,8 @@ def _plan(
     else:
         slab = rows
     values = converted(slab.data, dtype)
-    tolerance = symmetry_tolerance(dtype.name) if check else _UNCHECKED
     plan = load_core().SlabPlan(
-        slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, tolerance, team
+        slab.first_row, slab.shape[0], slab.indptr, slab.indices, values, *rule, team
     )
     return slab.first_row, slab.first_row + slab.count, plan
 

@@ -67,6 +67,43 @@ def own_rows(team: distributed.Team) -> None:
     say("the same bits")
 
 
+def own_rows_of_other_methods(team: distributed.Team) -> None:
+    """Solve by one method from own rows, and in one process: the same bits.
+
+    The second word names the method that the matrix suits, the third the one that is taken.
+    """
+    import scipy.sparse as sp
+
+    import cpufree
+
+    a = sp.csr_array(cpufree.generate.poisson2d(17, 13))
+    n = a.shape[0]
+    suits, method = sys.argv[2:]
+    if suits == "minres":
+        a = sp.csr_array(a - 4.5 * sp.eye_array(n))  # a negative diagonal
+    else:
+        a.data[a.tocoo().row < a.tocoo().col] *= 0.4
+    b = np.sin(np.arange(float(n)))
+    cuts = uneven_cuts(n, team.size)
+    first, last = cuts[team.rank], cuts[team.rank + 1]
+    slab = cpufree.RowSlab(first, a[first:last])
+    try:
+        solver = cpufree.Solver(slab, engine="cpu_processes", blocks=1, method=method)
+    except InvalidInputError as error:
+        say(f"refused: {error}")
+        return
+    with solver:
+        result = solver.solve(b[first:last], rtol=1e-9, maxiter=5 * n)
+    part = np.repeat(np.arange(team.size, dtype=np.int32), np.diff(cuts))
+    how = {"method": method, "partition": part, "pes": team.size, "blocks": 1}
+    expected = cpufree.solve(a, b, rtol=1e-9, maxiter=5 * n, engine="cpu_threads", **how)
+    assert result.converged, result.message
+    assert result.method == method
+    assert result.x.tobytes() == expected.x[first:last].tobytes()
+    assert result.iterations == expected.iterations
+    say("the same bits")
+
+
 def wrong_rows(team: distributed.Team) -> None:
     """Give rows of which something is wrong in rank 1, as the second argument says."""
     import cpufree
