@@ -15,7 +15,7 @@ SIMDS, REGISTERS, WAVE = 4, 512, 64  # of a compute unit; of a lane of one; thre
 LDS = 65536  # bytes of shared memory of a block
 # Bytes of memory that a thread may have of its own: what indexes by a number that is not known.
 PRIVATE = 1024
-SPILLS = 48  # registers of a thread that a kernel may keep in memory, of some 250
+SPILLS = 96  # registers of a thread that a kernel may keep in memory, of some 250
 _NUMBERS = (
     *("vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count"),
     *("group_segment_fixed_size", "private_segment_fixed_size", "max_flat_workgroup_size"),
