@@ -31,7 +31,7 @@ MOST_THAT_SEE_THE_PORT = 35
 # Of no usual build: engines and libraries of GPUs, baselines, and what CPUFREE_KERNELS=ALL adds.
 NOT_IN_THE_EXTENSION = re.compile(
     r"cpufree/(bindings/(baselines|triggered/triggered_gpu)|baselines/"
-    r"|engines/(cpu_fibers|gpu_p2p|nvshmem)/"
+    r"|engines/(cpu_fibers|gpu_p2p|remote)/"
     r"|triggered/nics/(libfabric|block|copy_engine|proxy|gpu_)"
     r"|(launch|solvers|multigrid|stencils|probes|programs|triggered)/gpu/(?!share_layout|plan/)"
     r"|plugins/(gpu/(?!loaded)|cpu/(all_kernels|linked))"

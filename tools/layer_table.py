@@ -74,6 +74,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
     "probes": {"device"},
     "probes/host": {"device", "probes", "engines", "launch"},
     "probes/gpu": {
+        "distributed",
         "gpu",
         "probes",
         "probes/host",
@@ -91,7 +92,7 @@ CPP_MAY_INCLUDE: dict[str, set[str]] = {
         "device/types.hpp",
         "engines/gpu_p2p/atomic.cuh",
         "engines/gpu_p2p/shared.hpp",
-        "engines/nvshmem/library.hpp",
+        "engines/remote/nvshmem/library.hpp",
         "solvers/host/setup.hpp",
         "solvers/host/spec.hpp",
         "solvers/method.hpp",
@@ -155,15 +156,15 @@ PYTHON_MAY_IMPORT: dict[str, set[str]] = {
     "matrix.save": {"matrix", "matrix.load"},
     "partition": {"matrix"},
     "distributed": set(),
-    "engines": {"matrix", "partition", "distributed", "machine", "engines.nvshmem"},
-    # Where NVSHMEM's library lies.
-    "engines.nvshmem": {"distributed", "engines"},
+    "engines": {"matrix", "partition", "distributed", "machine", "engines.remote"},
+    # Where libraries of processes with a GPU each lie.
+    "engines.remote": {"distributed", "engines"},
     "multigrid": {"matrix", "partition", "engines", "machine"},
     "solvers": {"matrix", "matrix.load", "partition", "distributed", "engines", "machine"}
-    | {"engines.nvshmem", "model", "multigrid", "trace"},
-    "stencil": {"distributed", "engines", "engines.nvshmem", "machine", "model", "trace"},
+    | {"engines.remote", "model", "multigrid", "trace"},
+    "stencil": {"distributed", "engines", "engines.remote", "machine", "model", "trace"},
     "machine": set(),
-    "model": {"machine", "engines.nvshmem", "_mpi_messages"},
+    "model": {"machine", "engines.remote", "_mpi_messages"},
     "simulate": {"machine", "model", "partition", "matrix", "matrix.load"},
     "compiler": {"distributed", "engines", "machine", "stencil", "trace"},
     "dace": {"compiler", "dace.values", "dace.graph", "dace.lowering", "dace.messages", "trace"},

@@ -20,7 +20,7 @@ namespace cpufree::baselines {
 ShmemLibrary load_shmem(const std::string& path) {
   const SharedLibrary library = nvshmem::open_library(path);
   ShmemLibrary all;
-  static_cast<nvshmem::Library&>(all) = nvshmem::functions_of(library, path);
+  static_cast<remote::Library&>(all) = nvshmem::functions_of(library, path);
   library.find("nvshmemx_putmem_signal_on_stream", all.put_signal);
   library.find("nvshmemx_putmem_signal_nbi_on_stream", all.put_signal_nbi);
   library.find("nvshmemx_getmem_on_stream", all.get);

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/engines/remote/nvshmem/library.hpp"
 
 namespace cpufree::baselines {
 
@@ -21,7 +21,7 @@ inline constexpr int kShmemGe = 5;     // NVSHMEM_CMP_GE
 
 // What the baseline calls during a solve, beside what the engine uses; it has the types of
 // NVSHMEM's own functions.
-struct ShmemLibrary : nvshmem::Library {
+struct ShmemLibrary : remote::Library {
   using Put = void(void*, const void*, std::size_t, std::uint64_t*, std::uint64_t, int, int,
                    gpuStream_t);
   using Get = void(void*, const void*, std::size_t, int, gpuStream_t);

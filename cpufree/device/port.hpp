@@ -150,7 +150,9 @@ concept GridPort = Port<P> && requires(P& port, Flag* counter) {
 // count, flag, epoch), called by all threads of the block together: copies `count` values (0: none)
 // from `from`, symmetric memory of mine, to `to` on `pe`, and then sets `flag` there to `epoch`. It
 // returns at once: `from` may be read until the flag is seen there, and puts overtake one another.
-// The values are those that the block's last `publish` has ordered, with a barrier between. Once
+// A flag gets 1 or 2 first and then the next epoch but one each time, so that a network which can
+// only add to it knows what it rises by, and no two puts to it are on their way together. The
+// values are those that the block's last `publish` has ordered, with a barrier between. Once
 // threads have seen the flags, and a barrier has followed, all call see_signals(): then they see
 // the values. When a kernel has ended, its puts have arrived.
 template <class P>

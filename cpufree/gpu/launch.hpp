@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "cpufree/gpu/device.hpp"
@@ -88,6 +89,13 @@ inline const void* find_kernel(gpuLibrary_t library, const std::string& file,
   check(gpuLibraryGetKernel(&kernel, library, name.c_str()),
         ("finding " + name + " in " + file).c_str());
   return kernel;
+}
+// A variable of the kernels of a library, on the device that is current.
+inline std::span<std::byte> variable(gpuLibrary_t library, const std::string& name) {
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+  check(gpuLibraryGetVariable(&begin, &bytes, library, name.c_str()), ("finding " + name).c_str());
+  return {static_cast<std::byte*>(begin), bytes};
 }
 
 }  // namespace cpufree::gpu

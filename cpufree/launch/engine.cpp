@@ -11,7 +11,8 @@ namespace {
 constexpr std::pair<const char*, Engine> kEngines[] = {{"cpu_threads", Engine::cpu_threads},
                                                        {"cuda_p2p", Engine::cuda_p2p},
                                                        {"cpu_processes", Engine::cpu_processes},
-                                                       {"nvshmem", Engine::nvshmem}};
+                                                       {"nvshmem", Engine::nvshmem},
+                                                       {"nccl", Engine::nccl}};
 constexpr std::pair<const char*, Study> kStudies[] = {{"none", Study::none},
                                                       {"split", Study::split},
                                                       {"no-compute", Study::no_compute},

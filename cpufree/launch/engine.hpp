@@ -12,8 +12,8 @@
 
 namespace cpufree {
 
-// The last two run one process for each PE (see Team).
-enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem };
+// The last three run one process for each PE (see Team).
+enum class Engine { cpu_threads, cuda_p2p, cpu_processes, nvshmem, nccl };
 
 // What bounds a run besides its own rule for stopping.
 struct Limits {
@@ -31,11 +31,9 @@ Study study_from_name(const std::string& name);
 const char* engine_name(Engine engine);
 const char* study_name(Study study);
 inline bool on_gpus(Engine engine) {
-  return engine == Engine::cuda_p2p || engine == Engine::nvshmem;
+  return engine == Engine::cuda_p2p || engine == Engine::nvshmem || engine == Engine::nccl;
 }
-inline bool needs_team(Engine engine) {
-  return engine == Engine::cpu_processes || engine == Engine::nvshmem;
-}
+inline bool needs_team(Engine engine) { return engine >= Engine::cpu_processes; }
 
 // The PEs that a run is spread over.
 struct PesSpec {

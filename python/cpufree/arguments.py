@@ -9,7 +9,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy.typing as npt
 
 # Words that a variable of type str may hold as well; editors complete them.
-Engine: TypeAlias = Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem"] | str
+Engine: TypeAlias = (
+    Literal["auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem", "nccl"] | str
+)
 Method: TypeAlias = Literal["auto", "cg", "prcg", "pipecg", "minres", "bicgstab"] | str
 Preconditioner: TypeAlias = Literal["auto", "jacobi", "chebyshev", "fsai", "amg", "none"] | str
 Columns: TypeAlias = Literal["auto", "together", "block", "one by one"] | str

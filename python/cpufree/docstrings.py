@@ -163,9 +163,9 @@ MEANINGS = {
     "solves": """Solves that are expected with this matrix. Auto takes the engine and as many GPUs
         as give the last answer soonest, set-up included; `Result.why` gives the times compared.""",
     "engine": """Auto is GPUs (cuda_p2p) where there are some and the work is worth setting them up,
-        else the CPU (cpu_threads). The last two are for programs that a launcher has started as
-        several processes, each of which makes the same calls: nvshmem has a GPU for each; the
-        result is then complete in rank 0.""",
+        else the CPU (cpu_threads). The last three are for programs that a launcher has started as
+        several processes, each of which makes the same calls: nvshmem and nccl have a GPU for each;
+        the result is then complete in rank 0.""",
     "gpus": """Which GPUs: device numbers such as [0, 2], or a text such as "0,2-5". Numbers are
         CUDA's, which count what CUDA_VISIBLE_DEVICES leaves. Auto takes as many as pay. PEs share a
         GPU that is named several times, as [0, 0, 1, 1] has it, for tests and models.""",

@@ -31,7 +31,7 @@ class Env:
     """What the environment asks for. Arguments of a call win over these, these over defaults."""
 
     engine: str = "auto"
-    """CPUFREE_ENGINE: auto, cpu_threads, cuda_p2p, cpu_processes or nvshmem."""
+    """CPUFREE_ENGINE: auto, cpu_threads, cuda_p2p, cpu_processes, nvshmem or nccl."""
     pes: int | None = None
     """CPUFREE_PES: number of PEs; None (auto, unset): chosen by the solver."""
     blocks: int | None = None
@@ -199,18 +199,27 @@ def for_rank(rank: int, ranks: int, rendezvous: str, job: str, secret: str) -> d
     return {**os.environ, **mine}
 
 
-def preset_nvshmem(one_machine: bool) -> None:
-    """Set what NVSHMEM is to read in this process, where the environment says nothing else.
+def preset_remote(engine: str, one_machine: bool) -> None:
+    """Set what the library of an engine is to read, where the environment says nothing else.
 
-    Reductions are ours: NCCL is not looked for. Multicast stays off. On one machine no network is
-    looked for, either.
+    Reductions are ours: NVSHMEM looks for no NCCL. Multicast stays off. On one machine no network
+    is looked for, either.
     """
-    presets = {"NVSHMEM_DISABLE_NCCL": "1", "CUDA_MODULE_LOADING": "EAGER"}
-    if one_machine:
-        presets |= {"NVSHMEM_REMOTE_TRANSPORT": "none", "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo"}
-    for name, value in presets.items():
+    presets, always, near = {
+        "nvshmem": (
+            {"NVSHMEM_DISABLE_NCCL": "1", "CUDA_MODULE_LOADING": "EAGER"},
+            {"NVSHMEM_DISABLE_NVLS": "1"},
+            {"NVSHMEM_REMOTE_TRANSPORT": "none", "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo"},
+        ),
+        "nccl": (
+            {},  # not EAGER: hundreds of kernels
+            {"NCCL_NVLS_ENABLE": "0"},
+            {"NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo"},
+        ),
+    }[engine]
+    for name, value in {**presets, **(near if one_machine else {})}.items():
         os.environ.setdefault(name, value)
-    os.environ["NVSHMEM_DISABLE_NVLS"] = "1"
+    os.environ.update(always)
 
 
 def preset_shared_gpus() -> None:

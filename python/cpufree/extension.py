@@ -17,6 +17,7 @@ from types import ModuleType
 from cpufree import kernel_cache
 from cpufree.errors import CpufreeWarning, UnsupportedError
 from cpufree.host import find_library
+from cpufree.options import PROCESSES_ON_GPUS
 from cpufree.patience import says
 from cpufree.text import counted
 
@@ -207,7 +208,7 @@ def load_gpu_core() -> ModuleType:
 
 def load_for(engine: str) -> ModuleType:
     """Return the extension for work on an engine; UnsupportedError where it does not load."""
-    return load_gpu_core() if engine in ("cuda_p2p", "nvshmem") else load_core()
+    return load_gpu_core() if engine in ("cuda_p2p", *PROCESSES_ON_GPUS) else load_core()
 
 
 def load_for_programs() -> ModuleType:

@@ -1,4 +1,4 @@
-// The GPUs of this machine, and NVSHMEM's start on them.
+// The GPUs of this machine, and the start of libraries on them.
 #include "cpufree/bindings/core/gpus.hpp"
 
 #include <nanobind/nanobind.h>
@@ -40,11 +40,31 @@ nb::list describe_gpus() {
   return gpus;
 }
 
-void start_nvshmem_for(const nb::object& team, const std::string& library, int gpu,
-                       std::size_t bytes) {
+void start_remote_for(const nb::object& team, const std::string& engine, const std::string& library,
+                      int gpu, std::size_t bytes) {
   const std::shared_ptr<Team> members = team_of(team);
   const nb::gil_scoped_release release;
-  gpu_engine().start_nvshmem(members, library, gpu, bytes);
+  gpu_engine().start_remote(members, {engine, library}, gpu, bytes);
+}
+
+nb::dict litmus(const nb::object& team, const std::string& engine, const std::string& library,
+                const std::string& kernels, int gpu, int node_size) {
+  LitmusSpec spec;
+  spec.team = team_of(team);
+  spec.library = {engine, library};
+  spec.kernels = kernels;
+  spec.gpu = gpu;
+  spec.node_size = node_size;
+  Litmus found;
+  {
+    const nb::gil_scoped_release release;
+    found = gpu_engine().run_litmus(spec);
+  }
+  nb::dict d;
+  d["nodes"] = found.nodes;
+  d["messages"] = found.messages;
+  d["wrong"] = found.wrong;
+  return d;
 }
 
 // Kernels are going to be compiled, some of them ahead: Python's end waits for these threads,
@@ -93,11 +113,13 @@ void bind_gpus(nb::module_& m) {
   m.def(
       "kernel_compiler", [] { return gpu_engine().kernel_compiler(); },
       nb::call_guard<nb::gil_scoped_release>());
-  m.def("start_nvshmem", &start_nvshmem_for, nb::arg("team"), nb::arg("library"), nb::arg("gpu"),
-        nb::arg("bytes"));
+  m.def("start_remote", &start_remote_for, nb::arg("team"), nb::arg("engine"), nb::arg("library"),
+        nb::arg("gpu"), nb::arg("bytes"));
   m.def(
-      "await_nvshmem", [] { return gpu_engine().await_nvshmem(); },
-      nb::call_guard<nb::gil_scoped_release>());
+      "await_remote", [](const std::string& engine) { return gpu_engine().await_remote(engine); },
+      nb::arg("engine"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("litmus", &litmus, nb::arg("team"), nb::arg("engine"), nb::arg("library"),
+        nb::arg("kernels"), nb::arg("gpu"), nb::arg("node_size"));
 }
 
 }  // namespace cpufree

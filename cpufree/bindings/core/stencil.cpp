@@ -39,7 +39,7 @@ StencilSpec stencil_spec_of(const nb::dict& options) {
   spec.pes = option(options, "pes", spec.pes);
   spec.blocks = option(options, "blocks", spec.blocks);
   spec.gpus = option(options, "gpus", spec.gpus);
-  spec.nvshmem_library = option(options, "nvshmem_library", spec.nvshmem_library);
+  spec.remote_library = option(options, "remote_library", spec.remote_library);
   spec.machine = machine_of(options);
   spec.cores = option(options, "cores", spec.cores);
   spec.layers = option(options, "halo_steps", spec.layers);
@@ -133,7 +133,7 @@ nb::dict run_problem(const StencilProblem<T>& problem, const StencilSpec& spec,
   require_known(options, {"engine",     "pes",        "blocks",     "gpus",  "halo_steps",
                           "thickness",  "halo",       "iterations", "tol",   "check_every",
                           "time_limit", "wait_limit", "study",      "trace", "boundary_blocks",
-                          "sweep",      "rows",       "gather",     "cores", "nvshmem_library",
+                          "sweep",      "rows",       "gather",     "cores", "remote_library",
                           "machine"});
   const StencilRun run = run_of(options);
   Progress tell;

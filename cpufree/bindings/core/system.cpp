@@ -68,29 +68,14 @@ std::shared_ptr<const std::vector<multigrid::SparseMatrix>> prolongators(const n
 
 SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::vector<int>& gpus,
                    const nb::dict& tuning) {
-  require_known(tuning, {"machine",
-                         "threads",
-                         "halo",
-                         "residency",
-                         "ring",
-                         "lanes_log2",
-                         "compress",
-                         "layout",
-                         "inspect",
-                         "single_values",
-                         "nvshmem_library",
-                         "nvshmem_kernels",
-                         "several_machines",
-                         "node_size",
-                         "pc",
-                         "pc_level",
-                         "near_nullspace",
-                         "node",
-                         "prolongators",
-                         "pairs",
-                         "factor",
-                         "first_method",
-                         "first_pc"});
+  require_known(tuning, {"machine",          "threads",        "halo",
+                         "residency",        "ring",           "lanes_log2",
+                         "compress",         "layout",         "inspect",
+                         "single_values",    "remote_library", "remote_kernels",
+                         "several_machines", "node_size",      "pc",
+                         "pc_level",         "near_nullspace", "node",
+                         "prolongators",     "pairs",          "factor",
+                         "first_method",     "first_pc"});
   SystemSpec spec;
   spec.engine = engine_from_name(engine);
   spec.pes = pes;
@@ -108,8 +93,8 @@ SystemSpec spec_of(int pes, int blocks, const std::string& engine, const std::ve
   spec.inspect = option(tuning, "inspect", spec.inspect);
   spec.single_values = option(tuning, "single_values", spec.single_values);
   spec.node_size = option(tuning, "node_size", spec.node_size);
-  spec.nvshmem_library = option(tuning, "nvshmem_library", spec.nvshmem_library);
-  spec.nvshmem_kernels = option(tuning, "nvshmem_kernels", spec.nvshmem_kernels);
+  spec.remote_library = option(tuning, "remote_library", spec.remote_library);
+  spec.remote_kernels = option(tuning, "remote_kernels", spec.remote_kernels);
   spec.several_machines = option(tuning, "several_machines", spec.several_machines);
   spec.first.method = method_from_name(option<std::string>(tuning, "first_method", "prcg"));
   spec.first.preconditioner =

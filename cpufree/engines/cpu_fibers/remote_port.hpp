@@ -32,6 +32,7 @@ class RemotePort : public Port {
   void put_signal(T* to, int pe, const T* from, std::int64_t count, Flag* flag, Epoch epoch) {
     if (reaches(*this, pe)) throw std::logic_error("a put to another node stays in this one");
     machine_.call();
+    machine_.expect_rise(&peer(flag, pe)->value, epoch);
     machine_.send(peer(to, pe), from, static_cast<std::size_t>(count) * sizeof(T),
                   &peer(flag, pe)->value, epoch);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
 
 namespace cpufree::cpu_fibers {
 
@@ -166,6 +167,14 @@ void Machine::signal(void* to, const void* from, std::size_t size) {
   store(to, from, size);
   if (hit(Fault::Kind::repeat_signal, number)) store(to, from, size);
   if (hit(Fault::Kind::delay_signal, number)) fiber.pending.back().not_before = steps_ + 3000;
+}
+
+void Machine::expect_rise(const Epoch* flag, Epoch epoch) {
+  Epoch& last = risen_[flag];
+  if (epoch != last + 2 && !(last == 0 && epoch == 1))
+    throw std::logic_error("a flag between nodes gets " + std::to_string(epoch) + " after " +
+                           std::to_string(last));
+  last = epoch;
 }
 
 void Machine::send(void* to, const void* from, std::size_t size, Epoch* flag, Epoch epoch) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <utility>
@@ -68,6 +69,8 @@ class Machine {
   // after the last piece sets `flag`. What was stored before the last publish has taken effect when
   // the first piece is read. Subject to faults as a signal is.
   void send(void* to, const void* from, std::size_t size, Epoch* flag, Epoch epoch);
+  // Throws where a flag between nodes gets another epoch than the next but one after its last.
+  void expect_rise(const Epoch* flag, Epoch epoch);
   void publish();
   // Adds 1 at once, after all that was stored before the last publish; returns what it was.
   Epoch count_in(Epoch* counter);
@@ -128,6 +131,7 @@ class Machine {
   std::size_t awake_ = 0;               // of these, those that do not wait
   std::vector<std::uint64_t> pending_;  // a bit for each fiber: has stores under way
   std::vector<Transfer> transfers_;
+  std::map<const Epoch*, Epoch> risen_;  // of flags between nodes: the last that was sent
   std::vector<WaitRecord> records_;
   std::mt19937_64 random_;
   std::jmp_buf scheduler_{};

@@ -285,6 +285,10 @@ inline gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library,
   *kernel = found;
   return status;
 }
+inline gpuError_t gpuLibraryGetVariable(void** begin, std::size_t* bytes, gpuLibrary_t library,
+                                        const char* name) {
+  return cudaLibraryGetGlobal(begin, bytes, library, name);
+}
 
 // While the host waits for memory that a GPU writes.
 inline void gpuRelax() {

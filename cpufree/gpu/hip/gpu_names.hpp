@@ -368,6 +368,10 @@ inline gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char* file) {
 inline gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name) {
   return library->find(kernel, name);
 }
+inline gpuError_t gpuLibraryGetVariable(void** begin, std::size_t* bytes, gpuLibrary_t library,
+                                        const char* name) {
+  return library->variable(begin, bytes, name);
+}
 
 // While the host waits for memory that a GPU writes.
 inline void gpuRelax() {

@@ -111,6 +111,16 @@ class Library {
     *to = known;
     return status;
   }
+  // Of the device that is current.
+  hipError_t variable(void** begin, std::size_t* bytes, const char* name) {
+    if (const hipError_t status = load(); status != hipSuccess) return status;
+    int device = 0;
+    if (const hipError_t status = current(&device); status != hipSuccess) return status;
+    const std::lock_guard lock(mutex_);
+    return CPUFREE_HIP_CALL(hipModuleGetGlobal,
+                            (hipDeviceptr_t*, std::size_t*, hipModule_t, const char*), begin, bytes,
+                            modules_[device], name);
+  }
 
  private:
   std::string code_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpufree/distributed/team.hpp"
+#include "cpufree/engines/remote/library.hpp"
 
 namespace cpufree {
 
@@ -65,12 +66,12 @@ bool kernels_compiled();
 // it is missing or too old.
 std::string kernel_compiler();
 
-// Starts NVSHMEM in this process, with room for `bytes`, unless it runs; all members of the team
+// Starts a library in this process, with room for `bytes`, unless it runs; all members of the team
 // call it together. It goes on in a thread of its own while the caller prepares what needs it: a
-// system, which waits for its end. `await_nvshmem` does so too, and is to be called in any case
+// system, which waits for its end. `await_remote` does so too, and is to be called in any case
 // before the process ends. Both throw Unsupported, EngineError.
-void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int gpu,
-                   std::size_t bytes);
-void await_nvshmem();
+void start_remote(const std::shared_ptr<Team>& team, const remote::Choice& library, int gpu,
+                  std::size_t bytes);
+void await_remote(const std::string& engine);
 
 }  // namespace cpufree

@@ -6,26 +6,21 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "cpufree/engines/gpu_p2p/shared.hpp"
-#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/engines/remote/library.hpp"
 #include "cpufree/gpu/launch.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
-
-// The version of NVSHMEM that kernels are linked with (cmake/nvshmem.cmake).
-#ifndef CPUFREE_NVSHMEM_BUILT
-#define CPUFREE_NVSHMEM_BUILT ""
-#endif
 
 namespace cpufree {
 
 namespace {
 
-// NVSHMEM in this process, from the first system to the end of the process: it cannot be started
-// twice. Its memory is never given back, which all PEs would have to do together, at a time when
-// some may have failed: blocks that all PEs have free are used again.
+// A library in this process, from the first system to the end of the process: NVSHMEM cannot be
+// started twice. Its memory is never given back, which all PEs would have to do together, at a time
+// when some may have failed: blocks that all PEs have free are used again.
 class World {
  public:
   struct Block {
@@ -34,25 +29,24 @@ class World {
     bool lent = false;
   };
 
-  // Starts NVSHMEM, which goes on in a thread of its own: it asks nothing of the team.
-  World(const std::shared_ptr<Team>& team, const std::string& path, int device, std::size_t bytes)
-      : library_(nvshmem::load(path)), rank_(team->rank()), size_(team->size()) {
-    constexpr std::size_t kOwn = std::size_t{64} << 20;  // what NVSHMEM itself takes, and more
-    nvshmem::want_memory(bytes + kOwn);
-    const nvshmem::Id made = rank_ == 0 ? library_.make_id() : nvshmem::Id{};
-    const auto id = each(*team, "NVSHMEM's id", made).front();
+  // Starts it, which goes on in a thread of its own: it asks nothing of the team.
+  World(const std::shared_ptr<Team>& team, const remote::Choice& choice, int device,
+        std::size_t bytes)
+      : library_(remote::load(choice, bytes)), rank_(team->rank()), size_(team->size()) {
+    const remote::Id made = rank_ == 0 ? library_.make_id() : remote::Id{};
+    const auto id = each(*team, "the id of a start", made).front();
     // The team ends with the start: what a future has called lives as long as it, which may be
     // longer than the interpreter that the team calls.
-    started_ =
-        std::async(std::launch::async, [this, held = std::shared_ptr<Team>(team), device,
-                                        id]() mutable {
-          const std::shared_ptr<Team> mine = std::move(held);
-          // NVSHMEM goes by the device that is current, and wants the runtime to have started
-          // there.
-          gpu::stay_on(device);
-          gpu::start();
-          within(*mine, kLimit, "the start of NVSHMEM", [&] { library_.start(rank_, size_, id); });
-        }).share();
+    started_ = std::async(std::launch::async, [this, held = std::shared_ptr<Team>(team), device,
+                                               id]() mutable {
+                 const std::shared_ptr<Team> mine = std::move(held);
+                 // Libraries go by the device that is current, and want the runtime to have started
+                 // there.
+                 gpu::stay_on(device);
+                 gpu::start();
+                 within(*mine, kLimit, "the start of " + library_.name,
+                        [&] { library_.start(rank_, size_, id); });
+               }).share();
   }
 
   // Returns once it has started. Throws what that threw.
@@ -73,35 +67,24 @@ class World {
       return lend(at(*best));
     // Not asked for what it cannot have: a heap that fails to grow may take the process down.
     check_room(team, bytes, may_hold(bytes));
-    void* const begin = within(team, kLimit, "NVSHMEM's search for memory",
-                               [&] { return library_.allocate(bytes); });
+    const std::string search = library_.name + "'s search for memory";
+    void* const begin = within(team, kLimit, search, [&] { return library_.allocate(bytes); });
     check_room(team, bytes, begin != nullptr);
+    within(team, kLimit, search, [&] { library_.share(begin, bytes); });
     blocks_.push_back(std::make_unique<Block>(Block{static_cast<std::byte*>(begin), bytes, false}));
     return lend(blocks_.size() - 1);
   }
 
   // A kernel of `file`, which is loaded the first time.
-  const void* kernel(const std::string& file, const std::string& name) {
+  const void* kernel(Team& team, const std::string& file, const std::string& name) {
     const std::lock_guard lock(loading_);
     if (!kernels_.contains(file)) {
       gpuLibrary_t const loaded = gpu::load_library(file);
-      make_ready(loaded);  // kept only if that works: its kernels are not to run without
-      kernels_[file] = loaded;
+      within(team, kLimit, "getting kernels ready for " + library_.name,
+             [&] { library_.ready(loaded); });
+      kernels_[file] = loaded;  // only if that works: its kernels are not to run without
     }
     return gpu::find_kernel(kernels_.at(file), file, name);
-  }
-
-  void make_ready(gpuLibrary_t loaded) const {
-    try {
-      library_.ready(loaded);
-    } catch (const EngineError& e) {
-      const std::string built = CPUFREE_NVSHMEM_BUILT;
-      if (built.empty() || built == library_.version) throw;
-      throw EngineError(std::string(e.what()) + ". The kernels were built with NVSHMEM " + built +
-                        ", and its library here is " + library_.version +
-                        ": pip install nvidia-nvshmem-cu13==" + built +
-                        ", or build cpufree again with the version that is here");
-    }
   }
 
   // Its address of the memory of another PE.
@@ -112,20 +95,19 @@ class World {
  private:
   static constexpr std::chrono::seconds kLimit{60};  // of what all ranks do within the library
 
-  // Whether N bytes more are within what the GPU that is current has, and NVSHMEM may take.
+  // Whether N bytes more are within what the GPU that is current has, and the library may take.
   bool may_hold(std::size_t bytes) const {
     for (const auto& block : blocks_) bytes += block->bytes;
-    return bytes <= std::min(gpu::memory_info().all, nvshmem::most_memory());
+    return bytes <= std::min(gpu::memory_info().all, library_.most_memory());
   }
 
-  static void check_room(Team& team, std::size_t bytes, bool here) {
-    const auto got = each(team, "memory of NVSHMEM", std::int32_t{here});
+  void check_room(Team& team, std::size_t bytes, bool here) const {
+    const auto got = each(team, "symmetric memory", std::int32_t{here});
     if (const auto without = std::ranges::find(got, 0); without != got.end())
-      throw OutOfMemory(
-          "NVSHMEM has no room for " + std::to_string(bytes) +
-          " bytes of symmetric memory on rank " + std::to_string(without - got.begin()) +
-          "; use more ranks, or raise NVSHMEM_SYMMETRIC_SIZE or NVSHMEM_MAX_MEMORY_PER_GPU, or "
-          "free what else is on its GPU");
+      throw OutOfMemory(library_.name + " has no room for " + std::to_string(bytes) +
+                        " bytes of symmetric memory on rank " +
+                        std::to_string(without - got.begin()) + "; use more ranks, or " +
+                        library_.more_room + "free what else is on its GPU");
   }
 
   Block& lend(std::size_t k) {
@@ -133,7 +115,7 @@ class World {
     return *blocks_[k];
   }
 
-  nvshmem::Library library_;
+  remote::Library library_;
   int rank_;
   int size_;
   std::shared_future<void> started_;
@@ -142,8 +124,9 @@ class World {
   std::map<std::string, gpuLibrary_t> kernels_;
 };
 
-std::optional<World>& the_world() {
-  static std::optional<World> all;
+// By engine: NVSHMEM and NCCL may both run in a process.
+std::map<std::string, World>& worlds() {
+  static std::map<std::string, World> all;
   return all;
 }
 
@@ -152,36 +135,37 @@ std::mutex& starting() {
   return mutex;
 }
 
-// The world, once it has started; `starting` is held.
-void await_world() {
+// A world, once it has started; `starting` is held.
+World& await_world(const std::string& engine) {
+  World& found = worlds().at(engine);
   try {
-    the_world()->await();
+    found.await();
   } catch (...) {
-    the_world().reset();  // who asks again is to see what is wrong, too
+    worlds().erase(engine);  // who asks again is to see what is wrong, too
     throw;
   }
+  return found;
 }
 
-World& world(Team& team, const std::string& path, int device, std::size_t bytes) {
+World& world(Team& team, const remote::Choice& choice, int device, std::size_t bytes) {
   const std::lock_guard lock(starting());
   // The caller's team outlives the start, which is waited for here.
   const std::shared_ptr<Team> lent(std::shared_ptr<Team>(), &team);
-  if (!the_world()) the_world().emplace(lent, path, device, bytes);
-  await_world();
-  return *the_world();
+  worlds().try_emplace(choice.engine, lent, choice, device, bytes);
+  return await_world(choice.engine);
 }
 
 }  // namespace
 
-void start_nvshmem(const std::shared_ptr<Team>& team, const std::string& library, int device,
-                   std::size_t bytes) {
+void start_remote(const std::shared_ptr<Team>& team, const remote::Choice& choice, int device,
+                  std::size_t bytes) {
   const std::lock_guard lock(starting());
-  if (!the_world()) the_world().emplace(team, library, device, bytes);
+  worlds().try_emplace(choice.engine, team, choice, device, bytes);
 }
 
-void await_nvshmem() {
+void await_remote(const std::string& engine) {
   const std::lock_guard lock(starting());
-  if (the_world()) await_world();
+  if (worlds().contains(engine)) await_world(engine);
 }
 
 GpuHeaps::GpuHeaps(const std::vector<int>& devices, std::size_t bytes) {
@@ -191,16 +175,16 @@ GpuHeaps::GpuHeaps(const std::vector<int>& devices, std::size_t bytes) {
   }
 }
 
-GpuHeaps::GpuHeaps(Team& team, const std::string& library, int device, std::size_t bytes,
+GpuHeaps::GpuHeaps(Team& team, const remote::Choice& library, int device, std::size_t bytes,
                    const NodeTable& nodes) {
-  const gpu::OnDevice here(device);  // NVSHMEM goes by the device that is current
-  World& nvshmem = world(team, library, device, bytes);
-  World::Block& block = nvshmem.borrow(team, bytes);
+  const gpu::OnDevice here(device);  // the library goes by the device that is current
+  World& all = world(team, library, device, bytes);
+  World::Block& block = all.borrow(team, bytes);
   lent_ = &block.lent;
   const auto& node = nodes.of_pe();
   for (int pe = 0; pe < team.size(); ++pe) {
     const bool direct = node[at(pe)] == node[at(team.rank())];
-    bases_.push_back(direct ? nvshmem.address(block.begin, pe) : nullptr);
+    bases_.push_back(direct ? all.address(block.begin, pe) : nullptr);
     if (!direct || bases_.back() != nullptr) continue;
     *lent_ = false;
     throw Unsupported(
@@ -217,14 +201,14 @@ GpuHeaps::GpuHeaps(Team& team, const std::string& library, int device, std::size
   }
 }
 
-NodeTable nodes_of(Team& team, const std::string& library, int device, std::size_t bytes) {
+NodeTable nodes_of(Team& team, const remote::Choice& library, int device, std::size_t bytes) {
   const gpu::OnDevice here(device);
-  World& nvshmem = world(team, library, device, bytes);
-  World::Block& block = nvshmem.borrow(team, 1);
+  World& all = world(team, library, device, bytes);
+  World::Block& block = all.borrow(team, 1);
   // The first PE that each reaches is the name of its node, where reaching is mutual.
   std::vector<std::int32_t> reached;
   for (int pe = 0; pe < team.size(); ++pe)
-    reached.push_back(nvshmem.address(block.begin, pe) != nullptr ? 1 : 0);
+    reached.push_back(all.address(block.begin, pe) != nullptr ? 1 : 0);
   block.lent = false;
   const auto first = static_cast<std::int32_t>(std::ranges::find(reached, 1) - reached.begin());
   const auto names = each(team, "nodes", first);
@@ -238,8 +222,9 @@ NodeTable nodes_of(Team& team, const std::string& library, int device, std::size
   return NodeTable(names);
 }
 
-const void* nvshmem_kernel(const std::string& file, const std::string& name) {
-  return the_world()->kernel(file, name);
+const void* remote_kernel(Team& team, const std::string& engine, const std::string& file,
+                          const std::string& name) {
+  return worlds().at(engine).kernel(team, file, name);
 }
 
 GpuHeaps::~GpuHeaps() {

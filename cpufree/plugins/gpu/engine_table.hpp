@@ -13,6 +13,7 @@
 #include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/probes/gpu/host_product.hpp"
 #include "cpufree/probes/gpu/host_ways.hpp"
+#include "cpufree/probes/gpu/litmus.hpp"
 #include "cpufree/probes/gpu/prober.hpp"
 #include "cpufree/programs/gpu/program.hpp"
 #include "cpufree/solvers/gpu/make_system.hpp"
@@ -50,8 +51,9 @@ struct GpuEngineTable {
   int (*ship_kernels)(const std::string&, const std::string&);
   bool (*kernels_compiled)();
   std::string (*kernel_compiler)();
-  void (*start_nvshmem)(const std::shared_ptr<Team>&, const std::string&, int, std::size_t);
-  void (*await_nvshmem)();
+  void (*start_remote)(const std::shared_ptr<Team>&, const remote::Choice&, int, std::size_t);
+  void (*await_remote)(const std::string&);
+  Litmus (*run_litmus)(const LitmusSpec&);
   std::unique_ptr<Prober> (*make_gpu_prober)(const std::vector<int>&, int, int, std::int64_t,
                                              ProbePlace);
   std::unique_ptr<HostProduct> (*make_host_product)(const std::vector<int>&, int);

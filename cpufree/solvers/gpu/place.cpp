@@ -14,7 +14,7 @@ namespace cpufree {
 
 namespace {
 
-// Which PEs are a node: as many as are asked for, or those that NVSHMEM says.
+// Which PEs are a node: as many as are asked for, or those that the library says.
 NodeTable choose_nodes(const GpuPlace& place, std::int64_t rows, std::size_t value_bytes) {
   const SystemSpec& spec = place.spec;
   if (in_nodes(spec)) return NodeTable::of_size(spec.pes, spec.node_size);
@@ -23,7 +23,8 @@ NodeTable choose_nodes(const GpuPlace& place, std::int64_t rows, std::size_t val
   const gpu_p2p::DeviceLocks locks(place.devices);
   // Before it is known what is needed: vectors of twice the mean length.
   const std::size_t values = 8 * (at(rows) / at(spec.pes) + 1);
-  return nodes_of(*place.team(), spec.nvshmem_library, place.devices[0], values * value_bytes);
+  return nodes_of(*place.team(), {engine_name(spec.engine), spec.remote_library}, place.devices[0],
+                  values * value_bytes);
 }
 
 }  // namespace
@@ -39,10 +40,12 @@ GpuPlace place_on_gpus(const SystemSpec& spec, std::int64_t rows, std::size_t va
   require(!place.several_nodes() || spec.halo <= 0,
           "halos between nodes do not travel as packets: leave out halo");
   if (spec.factors.multigrid()) prepare_for_multigrid(place);
-  if (place.several_nodes() && spec.nvshmem_kernels.empty())
-    throw Unsupported(
-        "ranks are on several nodes, between which kernels call NVSHMEM, and those have not been "
-        "built: pip install nvidia-nvshmem-cu13, then build with tools/build_gpu.sh or CMake");
+  if (place.several_nodes() && spec.remote_kernels.empty()) {
+    const std::string engine = engine_name(spec.engine);
+    throw Unsupported("ranks are on several nodes, between which kernels of engine '" + engine +
+                      "' call its library, and those have not been built: pip install nvidia-" +
+                      engine + "-cu13, then build with tools/build_gpu.sh or CMake");
+  }
   require_reach(place.nodes.largest());
   return place;
 }

@@ -57,10 +57,11 @@ void GpuSolve<T>::make_heaps(std::size_t entries) {
   heap_ =
       Heap<T>(place_.own.all, facts_.blocks, facts_.extent, facts_.packets, place_.nodes.count(),
               place_.spec.factors.any(), 1, multigrid_ ? multigrid_->extent() : LevelsExtent());
+  const remote::Choice library{engine_name(place_.spec.engine), place_.spec.remote_library};
   heaps_ = place_.team() == nullptr
                ? std::make_unique<GpuHeaps>(devices, heap_.bytes)
-               : std::make_unique<GpuHeaps>(*place_.team(), place_.spec.nvshmem_library, devices[0],
-                                            heap_.bytes, place_.nodes);
+               : std::make_unique<GpuHeaps>(*place_.team(), library, devices[0], heap_.bytes,
+                                            place_.nodes);
   outcome_ = Array<Outcome>(devices[0], std::size_t{1});
   std::vector<gpuStream_t> streams;
   for (std::size_t k = 0; k < devices.size(); ++k) streams.push_back(runner_.stream(k));
@@ -75,9 +76,8 @@ auto GpuSolve<T>::choice_for(const SolveSpec& spec) -> const Choice& {
   choice.kernel.blocks = facts_.blocks;
   choice.kernel.threads = facts_.threads;
   const KernelsWanted here = kernels_wanted<T>(place_, facts_, spec);
-  const GpuKernels all = place_.several_nodes()
-                             ? remote_kernels<T>(place_.spec.nvshmem_kernels, spec)
-                             : kernels_for<T>(spec, here);
+  const GpuKernels all =
+      place_.several_nodes() ? remote_kernels<T>(place_.spec, spec) : kernels_for<T>(spec, here);
   const GpuKernelPair& kernels = has_kind(here.kinds, kRuns | kSimpleRuns) ? all.runs : all.singles;
   const bool simple = facts_.on_chip && all.on_chip != nullptr;
   std::size_t limit = std::min(fast_memory_limit(kernels.plain, place_.devices, facts_.blocks),

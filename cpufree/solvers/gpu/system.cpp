@@ -275,7 +275,8 @@ SolveResult GpuSystem<T>::solve(VectorView<const T> b, VectorView<const T> x0, V
   if (place_.team() != nullptr) {
     if (!(b.on_host() && x0.on_host() && out.on_host()))
       throw Unsupported(
-          "the engine nvshmem takes vectors in host memory only; copy b to an array there");
+          "an engine with a process for each GPU takes vectors in host memory only; copy b to an "
+          "array there");
     gpu::stay_on(place_.devices[0]);
   }
   LapTimer timer;

@@ -64,12 +64,14 @@ struct SystemSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
   int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
-  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem, nccl: the one of this process.
   std::vector<int> gpus = {};
-  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
-  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
-  std::string nvshmem_kernels = {};      // nvshmem: path of the kernels that call it; empty: none
-  // nvshmem: whether PEs are on several machines, so that NVSHMEM is asked which PEs are a node.
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem, nccl: as many members as PEs
+  // nvshmem, nccl: path of the library, empty: where the system looks; path of the kernels that
+  // call it, empty: none.
+  std::string remote_library = {};
+  std::string remote_kernels = {};
+  // nvshmem, nccl: whether PEs are on several machines, so that it is asked which PEs are a node.
   bool several_machines = false;
 
   FactorSpec factors = {};

@@ -94,8 +94,9 @@ struct GpuStencil<T>::State {
              chosen.time_tiles ? chosen.time_tiles->box.values : 0) {
     if (team) require_all_pes(spec, chosen.layout);
     devices.resize(at(own.here));
-    heaps = team ? std::make_unique<GpuHeaps>(*team, spec.nvshmem_library, devices[0], heap.bytes,
-                                              NodeTable(own.all))  // all reach one another
+    heaps = team ? std::make_unique<GpuHeaps>(
+                       *team, remote::Choice{engine_name(spec.engine), spec.remote_library},
+                       devices[0], heap.bytes, NodeTable(own.all))  // all reach one another
                  : std::make_unique<GpuHeaps>(devices, heap.bytes);
     runner.emplace(devices, chosen.kernel.blocks);
     runner->load(chosen.kernel);

@@ -35,10 +35,10 @@ struct StencilSpec {
   Engine engine = Engine::cpu_threads;
   int pes = 1;
   int blocks = 0;  // per PE; 0: as many as there are cores or multiprocessors for
-  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem: the one of this process.
+  // cuda_p2p: the device of each PE; empty: 0, 1, ... nvshmem, nccl: the one of this process.
   std::vector<int> gpus = {};
-  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem: as many members as PEs
-  std::string nvshmem_library = {};      // nvshmem: its path; empty: where the system looks
+  std::shared_ptr<Team> team = nullptr;  // cpu_processes, nvshmem, nccl: as many members as PEs
+  std::string remote_library = {};       // nvshmem, nccl: its path; empty: where the system looks
   Machine machine = {};                  // by whose numbers GPUs divide the grid
   int cores = 0;                         // for all PEs of the CPU engine; 0: those of this process
   int layers = 0;  // iterations from one exchange to the next; 0: chosen by a model

@@ -85,7 +85,7 @@ def _why_alone(engine: str) -> str:
     if engine != "auto":
         return (
             f", and engine '{engine}' is one of a single process: leave --engine out, or choose "
-            "nvshmem or cpu_processes"
+            "nvshmem, nccl or cpu_processes"
         )
     return ": start them by 'cpufree run -n N solve ...', mpirun, srun or torchrun"
 

@@ -79,8 +79,8 @@ def as_rank(engine: str) -> Iterator[tuple[str, bool]]:
     with team.working(lambda error: explain(error)[0]):
         if engine == "auto":
             engine = choose_engine(team)
-        if engine == "nvshmem":
-            discover_nvshmem()
+        if engine in options.PROCESSES_ON_GPUS:
+            discover_library(engine)
         if team.rank != 0:
             warnings.simplefilter("ignore", CpufreeWarning)  # rank 0 has them too
         yield engine, team.rank == 0
@@ -104,21 +104,21 @@ def silent_copies() -> Iterator[None]:
 
 def discover_gpus() -> None:
     """Let the GPUs' driver start while ranks meet."""
-    from cpufree.engines import gpus, nvshmem
+    from cpufree.engines import gpus, remote
 
-    nvshmem.discover_early(gpus.find)
+    remote.discover_early(gpus.find)
 
 
-def discover_nvshmem() -> None:
+def discover_library(engine: str) -> None:
     """Let the library be found while the matrix is read."""
-    from cpufree.engines import nvshmem
+    from cpufree.engines import remote
 
-    nvshmem.discover_early(nvshmem.find_version)
+    remote.discover_early(remote.OF_ENGINE[engine].version)
 
 
 def choose_engine(team: distributed.Team) -> str:
     """Return the engine for all ranks: GPUs where all of them see some."""
-    from cpufree.engines import gpus
+    from cpufree.engines import gpus, remote
 
     there = [
         facts["gpus"] for facts in team.tell_all("engine", {"gpus": len(gpus.usable(gpus.find()))})
@@ -131,7 +131,7 @@ def choose_engine(team: distributed.Team) -> str:
             f"rank {without} ({team.members[without]['host']}) sees no GPU that can be used, but "
             f"others do: give each rank one, or choose --engine cpu_processes"
         )
-    return "nvshmem"
+    return remote.choose(team)
 
 
 def can_write_together(path: str | None, team: distributed.Team) -> bool:

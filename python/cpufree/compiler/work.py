@@ -16,6 +16,7 @@ from cpufree.engines.gpus import Gpu
 from cpufree.engines.placement import Chosen, Kind, Work, too_few
 from cpufree.env import Env
 from cpufree.errors import ProgramError
+from cpufree.options import PROCESSES_ON_GPUS
 
 PROGRAM = Kind(
     "program",
@@ -24,9 +25,10 @@ PROGRAM = Kind(
     done="run",
     in_blocks=False,
     refused={
-        "nvshmem": "programs do not run on engine 'nvshmem', as their kernels are compiled in the "
+        engine: f"programs do not run on engine '{engine}', as their kernels are compiled in the "
         "call, without its device library: choose cuda_p2p for the GPUs of a machine, or "
         "cpu_processes"
+        for engine in PROCESSES_ON_GPUS
     },
 )
 

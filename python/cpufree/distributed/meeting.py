@@ -47,9 +47,9 @@ def join() -> Team:
     env = RankEnv.read()
     if env is None:
         raise UnsupportedError(
-            "engines 'nvshmem' and 'cpu_processes' work in several processes, one for each PE, "
-            "but this one was started alone: start it by 'cpufree run -n N ...', mpirun, srun or "
-            "torchrun"
+            "engines 'nvshmem', 'nccl' and 'cpu_processes' work in several processes, one for each "
+            "PE, but this one was started alone: start it by 'cpufree run -n N ...', mpirun, srun "
+            "or torchrun"
         )
     with contextlib.ExitStack() as once_met:
         _team = connect(env, _version(), once_met)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cpufree import distributed, options
 from cpufree.distributed import Team
-from cpufree.engines import choices, gpus, nvshmem
+from cpufree.engines import choices, gpus, remote
 from cpufree.engines.asked import Asked
 from cpufree.engines.digests import digest
 from cpufree.engines.gpus import Gpu
@@ -26,8 +26,8 @@ def team_for(engine: str, asked: Asked) -> Team | None:
     """
     if engine not in options.DISTRIBUTED:
         return None
-    if engine == "nvshmem" and distributed.current() is None:
-        nvshmem.discover_early()
+    if engine in remote.OF_ENGINE and distributed.current() is None:
+        remote.discover_early(gpus.find, remote.OF_ENGINE[engine].version)
     team = distributed.join()
     with team.working():
         if asked.pes not in ("auto", team.size):
@@ -60,12 +60,12 @@ def require_one_machine(team: Team) -> None:
         )
 
 
-def choose_gpu(team: Team, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
+def choose_gpu(team: Team, engine: str, asked: Asked, env: Env) -> tuple[Gpu, list[Gpu]]:
     """Return the GPU of this rank, which no other rank has, and those of all, by rank.
 
     All ranks call it together.
     """
-    there = gpus.require_usable("nvshmem")
+    there = gpus.require_usable(engine)
     wanted = asked.devices if asked.devices != "auto" else env.gpus
     if not isinstance(wanted, str):
         gpus.unrepeated(wanted, "gpus", "each process has a GPU of its own")

@@ -9,7 +9,7 @@ from cpufree import options
 from cpufree.engines.choices import one_of
 from cpufree.errors import InvalidInputError
 
-GPU_ENGINES = ("cuda_p2p", "nvshmem")
+GPU_ENGINES = ("cuda_p2p", *options.PROCESSES_ON_GPUS)
 DEFAULT = "prcg"
 OTHERS = {"minres": "symmetric", "bicgstab": "finite"}
 """Methods for matrices that are not positive definite, and what A is checked to be for them."""

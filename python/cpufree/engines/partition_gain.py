@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpufree import machine
+from cpufree.options import PROCESSES_ON_GPUS
 from cpufree.partition.cost import Gain
 
 
@@ -15,7 +16,7 @@ def gain_on(engine: str, solves: int = 1, expected: float | None = None, gpu: st
         gpu: name of the GPUs.
     """
     known = machine.of_gpu(gpu)
-    where = "gpu" if engine in ("cuda_p2p", "nvshmem") else "cpu"
+    where = "gpu" if engine in ("cuda_p2p", *PROCESSES_ON_GPUS) else "cpu"
     return Gain(
         ghost_seconds=known.number(f"partition.{where}_ghost", "s"),
         cut_seconds=known.number(f"partition.{where}_cut", "s"),

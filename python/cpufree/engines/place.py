@@ -8,7 +8,7 @@ from typing import Any
 
 from cpufree import machine, options
 from cpufree.distributed import Team
-from cpufree.engines import choices, gpus, in_processes, nvshmem
+from cpufree.engines import choices, gpus, in_processes, remote
 from cpufree.engines.asked import Asked
 from cpufree.engines.chosen_gpus import are, choose_gpus
 from cpufree.engines.placement import Kind, Placement, Work
@@ -140,7 +140,8 @@ def _on_gpus(
     if work.kind.in_nodes and env.node_size is not None:
         raise InvalidInputError(
             "CPUFREE_NODE_SIZE is for PEs that do not reach one another's memory, but engine "
-            "'cuda_p2p' needs GPUs that do: unset it, or use engine 'nvshmem' or 'cpu_threads'"
+            "'cuda_p2p' needs GPUs that do: unset it, or use engine 'nvshmem', 'nccl' or "
+            "'cpu_threads'"
         )
     blocks_of_cpu = _cpu_blocks(work, asked, env) if is_open else None
     try:
@@ -200,12 +201,12 @@ def _in_team(work: Work, asked: Asked, env: Env, engine: str, team: Team) -> Pla
         blocks, why_blocks = work.cpu_blocks(asked, env, team.size, cores)
         placement = Placement(engine, team.size, blocks, reasons, why_blocks, cores=cores)
     else:
-        own, of_all = in_processes.choose_gpu(team, asked, env)
+        own, of_all = in_processes.choose_gpu(team, engine, asked, env)
         nodes |= _planned_by(of_all)
         team.agree("machine file", nodes)
-        nodes["nvshmem_library"] = nvshmem.prepare(team)
+        nodes["remote_library"] = remote.prepare(team, engine)
         if kind.in_nodes:
-            nodes["nvshmem_kernels"] = nvshmem.find_kernels()
+            nodes["remote_kernels"] = remote.OF_ENGINE[engine].find_kernels()
             nodes["several_machines"] = team.size_here < team.size
         blocks, why_blocks = 0, "as many as run at once"
         if asked.blocks != "auto" or env.blocks is not None:

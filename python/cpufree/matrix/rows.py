@@ -22,8 +22,8 @@ class RowSlab:
 
     Columns are numbered as in the whole matrix, in 64 bits: n may exceed 2³¹, m may not. All ranks
     of a program make one each and pass it to `cpufree.Solver` or `cpufree.solve`, with engine
-    "nvshmem" or "cpu_processes": rank 0 the first rows, rank 1 the next ones, and so on to the
-    last. A rank may have no rows (m = 0).
+    "nvshmem", "nccl" or "cpu_processes": rank 0 the first rows, rank 1 the next ones, and so on to
+    the last. A rank may have no rows (m = 0).
 
     Parameters:
         first_row: number of the first of these rows in the matrix, from 0.

@@ -12,8 +12,10 @@ from dataclasses import replace
 
 from cpufree.options.schema import Option as Option
 
-ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem")
-DISTRIBUTED = ("cpu_processes", "nvshmem")
+ENGINES = ("auto", "cpu_threads", "cuda_p2p", "cpu_processes", "nvshmem", "nccl")
+PROCESSES_ON_GPUS = ("nvshmem", "nccl")
+"""Engines with one process for each GPU."""
+DISTRIBUTED = ("cpu_processes", *PROCESSES_ON_GPUS)
 """Engines with one process for each PE."""
 LARGEST_COUNT = 2**31 - 1
 MOST_PES = 1024
@@ -26,9 +28,9 @@ WAIT_SECONDS = 60.0
 ENGINE = Option(
     "engine", "choice", "auto",
     "GPUs (cuda_p2p), the CPU (cpu_threads), or auto. In several processes: a GPU for each "
-    "(nvshmem), or the CPU (cpu_processes).",
-    "GPUs, or the CPU; the last two work in [several processes](distributed.md); `auto` takes GPUs "
-    "where they give the answer sooner "
+    "(nvshmem, nccl), or the CPU (cpu_processes).",
+    "GPUs, or the CPU; the last three work in [several processes](distributed.md); `auto` takes "
+    "GPUs where they give the answer sooner "
     "([how](api.md#which-engine-and-how-many-gpus))",
     choices=ENGINES,
 )  # fmt: skip

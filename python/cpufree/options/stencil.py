@@ -73,8 +73,9 @@ COMPARE = Option(
 STENCIL_ENGINE = replace(
     ENGINE,
     help="GPUs (cuda_p2p), the CPU (cpu_threads), or auto; as several processes (cpufree run, "
-    "mpirun, srun, torchrun), nvshmem or cpu_processes.",
-    meaning="as for `solve`; the last two with [one process for each PE](distributed.md#stencils)",
+    "mpirun, srun, torchrun), nvshmem, nccl or cpu_processes.",
+    meaning="as for `solve`; the last three with [one process for each "
+    "PE](distributed.md#stencils)",
 )
 KIND = Option(
     "kind", "choice", None, "5 points in two dimensions, or 7 in three.",

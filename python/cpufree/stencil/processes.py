@@ -22,7 +22,7 @@ def run(
     watch: Watch,
 ) -> tuple[dict[str, Any], Room]:
     """Run with the others of a team; return the outcome, and this rank's part of the values."""
-    own = ("gpus", "nvshmem_library")  # may differ
+    own = ("gpus", "remote_library")  # may differ
     facts = {f"option {name}": value for name, value in agreed(options).items() if name not in own}
     facts |= {"shape": list(start.shape), "type of values": str(start.dtype)}
     facts |= {"boundary": periodic, "first values": start.summary}

@@ -12,6 +12,7 @@
 #include "cpufree/formats/warp_columns.hpp"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/multigrid/cycle.hpp"
+#include "cpufree/probes/gpu/litmus_args.hpp"
 #include "cpufree/solvers/block_cg.hpp"
 #include "cpufree/solvers/cg.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
@@ -35,7 +36,7 @@ using warp_rig::LanesPort;
 template <class P>
 class BetweenNodes : public P {
  public:
-  BetweenNodes(const P& port, const nvshmem::Seat& seat) : P(port), seat_(seat) {}
+  BetweenNodes(const P& port, const remote::Seat& seat) : P(port), seat_(seat) {}
   int pe() const { return seat_.pe; }
   int pes() const { return seat_.pes; }
   const Remote& remote() const { return seat_.remote; }
@@ -62,7 +63,7 @@ class BetweenNodes : public P {
     if (!reaches(*this, pe)) throw std::logic_error("a store goes to another node");
     return seat_.remote.nodes.place[pe];
   }
-  const nvshmem::Seat& seat_;
+  const remote::Seat& seat_;
 };
 
 template <template <class, class> class Algorithm, class M, class T>
@@ -82,9 +83,24 @@ Kernel remote_kernel() {
           }};
 }
 
+Kernel litmus() {
+  return {sizeof(RemoteLitmusArgs), [](const gpu_p2p::Shared& shared, const void* args, int blocks,
+                                       int threads, std::size_t fast_bytes) {
+            const auto& mine = *static_cast<const RemoteLitmusArgs*>(args);
+            using P = Crossing<LanesPort>;
+            warp_rig::run<P>(shared.pes, blocks, threads, fast_bytes, shared.heaps, 1,
+                             [&](P& port, int place) {
+                               if (place != shared.pe) return;
+                               BetweenNodes<P> far(port, mine.seat);
+                               litmus_kernel(far, mine.litmus);
+                             });
+          }};
+}
+
 // Those that tests use.
 const Kernel* kernel_named(const char* name) {
   static const std::map<std::string, Kernel> all = {
+      {"cpufree_litmus", litmus()},
       {"cpufree_cg_none_double", remote_kernel<ConjugateGradient, Identity<double>, double>()},
       {"cpufree_prcg_jacobi_double", remote_kernel<PredictRecompute, Jacobi<double>, double>()},
       {"cpufree_prcg_jacobi_float", remote_kernel<PredictRecompute, Jacobi<float>, float>()},

@@ -3,11 +3,14 @@
 // is small.
 #include <atomic>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "cpufree/engines/gpu_p2p/shared.hpp"
+#include "cpufree/engines/remote/nccl/blocks.hpp"
 #include "gpu_names.hpp"
 #include "host_kernel.hpp"
 
@@ -45,6 +48,22 @@ gpuError_t gpuLibraryLoad(gpuLibrary_t* library, const char*) {
 gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t, const char* name) {
   *kernel = host_engine::kernel_named(name);
   return *kernel != nullptr ? gpuSuccess : gpuErrorSymbolNotFound;
+}
+// Those of kernels that call NCCL: made with 2.32.3.
+gpuError_t gpuLibraryGetVariable(void** begin, std::size_t* bytes, gpuLibrary_t library,
+                                 const char* name) {
+  static std::map<std::string, int> numbers = {
+      {"cpufree_nccl_version", 23203}, {"cpufree_nccl_near", 1}, {"cpufree_nccl_far", 2}};
+  static cpufree::nccl::Blocks blocks;
+  if (std::string(name) == "cpufree_nccl_blocks") {
+    *begin = &blocks;
+    *bytes = sizeof blocks;
+    return gpuSuccess;
+  }
+  const auto number = numbers.find(name);
+  *begin = number == numbers.end() ? library : &number->second;
+  *bytes = number == numbers.end() ? sizeof(host_engine::Library) : sizeof number->second;
+  return gpuSuccess;
 }
 
 // The work of the stream is ready once the thread has ended, which begins when it is first asked.

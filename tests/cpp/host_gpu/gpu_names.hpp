@@ -198,4 +198,6 @@ inline gpuError_t gpuLibraryLoadData(gpuLibrary_t*, const void*, std::size_t) {
   return gpuErrorNoDevice;
 }
 gpuError_t gpuLibraryGetKernel(const void** kernel, gpuLibrary_t library, const char* name);
+gpuError_t gpuLibraryGetVariable(void** begin, std::size_t* bytes, gpuLibrary_t library,
+                                 const char* name);
 void gpuRelax();

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/engines/remote/nvshmem/library.hpp"
 #include "harness.hpp"
 
 using namespace cpufree;

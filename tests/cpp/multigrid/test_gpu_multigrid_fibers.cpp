@@ -254,7 +254,7 @@ TEST(processes_give_bitwise_what_one_process_gives) {
     where.engine = Engine::nvshmem;
     where.team = team;
     where.gpus = {team->rank()};
-    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+    where.remote_library = CPUFREE_TEST_REMOTE;
     const auto found = solve(a, where, solve_spec(), 2);
     if (team->rank() == 0 && found.x != expected.x) throw std::runtime_error("other bits");
   });
@@ -268,8 +268,8 @@ TEST(several_nodes_are_refused_with_the_reason) {
     where.engine = Engine::nvshmem;
     where.team = team;
     where.gpus = {team->rank()};
-    where.nvshmem_library = CPUFREE_TEST_NVSHMEM;
-    where.nvshmem_kernels = "kernels of the host";
+    where.remote_library = CPUFREE_TEST_REMOTE;
+    where.remote_kernels = "kernels of the host";
     where.node_size = 1;
     solve(a, where, solve_spec());
   });

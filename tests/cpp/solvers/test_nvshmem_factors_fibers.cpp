@@ -32,7 +32,7 @@ SystemSpec spec_for(const FactorSpec& factors, int halo, std::shared_ptr<Team> t
   spec.factors = factors;
   if (team) spec.gpus = {team->rank()};
   spec.team = std::move(team);
-  spec.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+  spec.remote_library = CPUFREE_TEST_REMOTE;
   return spec;
 }
 
@@ -146,7 +146,7 @@ TEST(factors_between_nodes_find_what_one_node_finds) {
     SystemSpec spec = spec_for(kThinned, -1, team);
     const auto expected = make_system<double>(a.view(), part, {}, spec)->solve(b, {}, how, {});
     spec.node_size = 1;
-    spec.nvshmem_kernels = "kernels of the host";
+    spec.remote_kernels = "kernels of the host";
     const auto found = make_system<double>(a.view(), part, {}, spec)->solve(b, {}, how, {});
     require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
     require_that(std::abs(found.outcome.iterations - expected.outcome.iterations) <= 1,

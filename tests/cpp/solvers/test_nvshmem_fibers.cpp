@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/engines/remote/nvshmem/library.hpp"
 #include "cpufree/launch/gpu/gpus.hpp"
 #include "cpufree/solvers/host/system.hpp"
 #include "harness.hpp"
@@ -18,7 +18,7 @@ using namespace testing_matrices;
 
 namespace {
 
-constexpr const char* kLibrary = CPUFREE_TEST_NVSHMEM;
+constexpr const char* kLibrary = CPUFREE_TEST_REMOTE;
 
 SystemSpec spec_for(int pes, int halo, std::shared_ptr<Team> team) {
   SystemSpec spec;
@@ -29,7 +29,7 @@ SystemSpec spec_for(int pes, int halo, std::shared_ptr<Team> team) {
   spec.halo = halo;
   if (team) spec.gpus = {team->rank()};
   spec.team = std::move(team);
-  spec.nvshmem_library = kLibrary;
+  spec.remote_library = kLibrary;
   return spec;
 }
 
@@ -70,7 +70,7 @@ void expect_same(const Matrix<T>& a, std::span<const std::int32_t> part, int pes
 SystemSpec in_nodes_of(int size, int pes, const std::shared_ptr<Team>& team) {
   SystemSpec spec = spec_for(pes, -1, team);
   spec.node_size = size;
-  spec.nvshmem_kernels = "kernels of the host";
+  spec.remote_kernels = "kernels of the host";
   return spec;
 }
 
@@ -193,11 +193,11 @@ TEST(a_system_waits_for_a_start_that_came_before) {
   const auto b = wave(a.n());
   const SolveSpec how = solve_spec(Method::prcg, Preconditioner::jacobi);
   const auto said = run_processes(3, [&](const std::shared_ptr<Team>& team) {
-    for (int k = 0; k < 2; ++k) start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    for (int k = 0; k < 2; ++k) start_remote(team, {"nvshmem", kLibrary}, team->rank(), 1 << 20);
     const auto found =
         make_system<double>(a.view(), {}, {}, spec_for(3, -1, team))->solve(b, {}, how, {});
     require_that(found.outcome.reason == Reason::converged_rtol, "not converged");
-    await_nvshmem();
+    await_remote("nvshmem");
   });
   for (const std::string& words : said) CHECK_EQ(words, std::string());
 }
@@ -206,10 +206,10 @@ TEST(a_start_that_fails_is_told_where_it_is_waited_for_and_again_to_a_system) {
   const auto a = grid2d(12, 12, 0.1);
   setenv("CPUFREE_TEST_BROKEN", "1", 1);
   const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
-    start_nvshmem(team, kLibrary, team->rank(), 1 << 20);
+    start_remote(team, {"nvshmem", kLibrary}, team->rank(), 1 << 20);
     bool told = false;
     try {
-      await_nvshmem();
+      await_remote("nvshmem");
     } catch (const EngineError&) {
       told = true;
     }
@@ -295,7 +295,7 @@ TEST(kernels_for_several_nodes_that_are_not_built_are_told) {
   const auto a = grid2d(12, 12, 0.1);
   const auto said = run_processes(2, [&](const std::shared_ptr<Team>& team) {
     SystemSpec spec = in_nodes_of(1, 2, team);
-    spec.nvshmem_kernels = "";
+    spec.remote_kernels = "";
     make_system<double>(a.view(), {}, {}, spec);
   });
   for (const std::string& words : said)

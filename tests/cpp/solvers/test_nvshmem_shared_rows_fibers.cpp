@@ -38,7 +38,7 @@ SystemSpec spec_for(int pes, const std::shared_ptr<Team>& team = nullptr) {
   spec.halo = 2;
   if (team) spec.gpus = {team->rank()};
   spec.team = team;
-  spec.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+  spec.remote_library = CPUFREE_TEST_REMOTE;
   return spec;
 }
 
@@ -135,7 +135,7 @@ TEST(ranks_on_several_nodes_share_no_rows_on_chip) {
     SystemSpec with = spec_for(2, team);
     with.halo = -1;
     with.node_size = 1;
-    with.nvshmem_kernels = "kernels of the host";
+    with.remote_kernels = "kernels of the host";
     const auto system = make_system<double>(a.view(), random_partition(a.n(), 2, 2), {}, with);
     require_that(system->plan().lanes_per_row == 1, "rows are shared");
     const auto found = system->solve(b, {}, spec, {});

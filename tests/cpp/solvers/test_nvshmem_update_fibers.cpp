@@ -27,7 +27,7 @@ SystemSpec spec_for(int halo, std::shared_ptr<Team> team) {
   spec.halo = halo;
   if (team) spec.gpus = {team->rank()};
   spec.team = std::move(team);
-  spec.nvshmem_library = CPUFREE_TEST_NVSHMEM;
+  spec.remote_library = CPUFREE_TEST_REMOTE;
   return spec;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpufree/probes/litmus.hpp"
 #include "cpufree/reference/cg.hpp"
 #include "harness.hpp"
 #include "kernel_rig.hpp"
@@ -93,11 +94,12 @@ struct Pair {
     double source[kValues];
     double target[kValues];
     Flag flag;
+    Flag flags[2];
   };
 
   // Runs `sender` on PE 0 and `receiver` on PE 1. True if no wait was given up.
   template <class S, class R>
-  bool run(std::uint64_t seed, S&& sender, R&& receiver) {
+  bool run(std::uint64_t seed, S&& sender, R&& receiver, const Fault& fault = {}) {
     std::memset(static_cast<void*>(memory), 0, sizeof(memory));
     std::byte* heaps[] = {reinterpret_cast<std::byte*>(&memory[0]),
                           reinterpret_cast<std::byte*>(&memory[1])};
@@ -105,7 +107,7 @@ struct Pair {
     const Remote remote{table.view(), {}, nullptr};
     std::unique_ptr<cpu_fibers::Machine> machine;
     machine = std::make_unique<cpu_fibers::Machine>(
-        cpu_fibers::Config{2, 1, heaps, seed, {}}, [&](int pe, int block) {
+        cpu_fibers::Config{2, 1, heaps, seed, fault}, [&](int pe, int block) {
           cpu_fibers::RemotePort port(*machine, pe, block, remote);
           pe == 0 ? sender(port) : receiver(port);
         });
@@ -278,11 +280,11 @@ TEST(puts_overtake_one_another) {
         seed,
         [&](cpu_fibers::RemotePort& port) {
           auto& mine = pair.memory[0];
-          for (Epoch epoch = 1; epoch <= 2; ++epoch)
+          for (const Epoch epoch : {1, 3})
             port.put_signal(mine.target, 1, mine.source, Pair::kValues, &mine.flag, epoch);
         },
         [&](cpu_fibers::RemotePort& port) { wait_until(port, pair.memory[1].flag, 1); });
-    overtaken += pair.memory[1].flag.value == 2 ? 0 : 1;
+    overtaken += pair.memory[1].flag.value == 3 ? 0 : 1;
   }
   CHECK(overtaken > 20);
 }
@@ -296,4 +298,36 @@ TEST(a_put_of_no_values_is_a_signal) {
         port.put_signal(mine.target, 1, mine.source, 0, &mine.flag, 1);
       },
       [&](cpu_fibers::RemotePort& port) { wait_until(port, pair.memory[1].flag, 1); }));
+}
+
+TEST(a_flag_that_gets_another_epoch_than_the_next_but_one_is_caught) {
+  cpu_fibers::Machine machine({1, 1, nullptr, 1, {}}, [](int, int) {});
+  const Flag flags[2] = {};
+  machine.expect_rise(&flags[0].value, 1);
+  machine.expect_rise(&flags[0].value, 3);
+  machine.expect_rise(&flags[1].value, 2);
+  CHECK_THROWS(std::logic_error, machine.expect_rise(&flags[1].value, 3));
+  CHECK_THROWS(std::logic_error, machine.expect_rise(&flags[0].value, 3));
+}
+
+// Values that the litmus test of both PEs finds wrong under many schedules.
+std::uint64_t wrong_by_litmus(const Fault& fault) {
+  Pair pair;
+  std::uint64_t sum = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    std::uint64_t wrong[2] = {};
+    const auto kernel = [&](cpu_fibers::RemotePort& port) {
+      auto& mine = pair.memory[port.pe()];
+      litmus_kernel(port, LitmusArgs{1 - port.pe(), 6, 16, mine.source, mine.target, mine.flags,
+                                     &wrong[port.pe()]});
+    };
+    CHECK(pair.run(seed, kernel, kernel, fault));
+    sum += wrong[0] + wrong[1];
+  }
+  return sum;
+}
+
+TEST(the_litmus_test_finds_flags_that_come_before_their_values_and_nothing_else) {
+  CHECK_EQ(wrong_by_litmus({}), std::uint64_t{0});
+  CHECK(wrong_by_litmus({Fault::Kind::skip_publish, 0, 0, 0}) > 0);
 }

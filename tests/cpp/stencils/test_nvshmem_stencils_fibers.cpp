@@ -8,7 +8,7 @@ using namespace stencil_rig;
 
 namespace {
 
-constexpr const char* kLibrary = CPUFREE_TEST_NVSHMEM;
+constexpr const char* kLibrary = CPUFREE_TEST_REMOTE;
 constexpr int kSmallGpu = 4;  // of the stand-in: one multiprocessor, little memory on chip
 
 void require_that(bool holds, const std::string& what) {
@@ -19,7 +19,7 @@ template <class T>
 Case<T> case_of(const Grid& grid, Sweep sweep, bool source = false) {
   Case<T> c(grid, 6, source);
   c.spec.engine = Engine::nvshmem;
-  c.spec.nvshmem_library = kLibrary;
+  c.spec.remote_library = kLibrary;
   c.spec.sweep = sweep;
   return c;
 }

@@ -59,7 +59,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def chosen(team: Any, **asked: Any) -> int:
-    return choose_gpu(team, Asked(engine="nvshmem", **asked), Env())[0].index
+    return choose_gpu(team, "nvshmem", Asked(engine="nvshmem", **asked), Env())[0].index
 
 
 def test_each_rank_takes_the_gpu_of_its_number_on_its_machine(machine: Machine) -> None:
@@ -69,7 +69,7 @@ def test_each_rank_takes_the_gpu_of_its_number_on_its_machine(machine: Machine) 
 
 def test_all_ranks_know_the_gpus_of_all(machine: Machine) -> None:
     machine(2)
-    own, everybody = choose_gpu(FakeTeam(1, "aa"), Asked(engine="nvshmem"), Env())  # type: ignore[arg-type]
+    own, everybody = choose_gpu(FakeTeam(1, "aa"), "nvshmem", Asked(engine="nvshmem"), Env())  # type: ignore[arg-type]
     assert everybody[1] == own
     assert [gpu.uuid for gpu in everybody] == ["gpu of 0", "uuid 1"]
 

@@ -15,7 +15,7 @@ import pytest
 from ranks_here import SMALL
 
 import cpufree
-from cpufree.engines import gpus, nvshmem
+from cpufree.engines import gpus, remote
 from cpufree.engines.placement import Placement
 from cpufree.errors import EngineError, UnsupportedError
 from cpufree.laps import Laps, disjoint
@@ -24,7 +24,7 @@ from cpufree.laps import Laps, disjoint
 def placement(engine: str) -> Placement:
     """Return a placement of one rank of two."""
     gpu: Any = SimpleNamespace(index=3)
-    tuning = {"nvshmem_library": "library.so"}
+    tuning = {"remote_library": "library.so"}
     return Placement(engine, 2, 0, [], "", [gpu], own_gpu=gpu, tuning=tuning)
 
 
@@ -32,8 +32,10 @@ def placement(engine: str) -> Placement:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list of what the core is asked for."""
     seen: list[Any] = []
-    monkeypatch.setattr("cpufree._core.start_nvshmem", lambda *words: seen.append(words))
-    monkeypatch.setattr("cpufree._core.await_nvshmem", lambda: seen.append("awaited"))
+    monkeypatch.setattr("cpufree._core.start_remote", lambda *words: seen.append(words))
+    monkeypatch.setattr(
+        "cpufree._core.await_remote", lambda engine: seen.append(f"awaited {engine}")
+    )
     return seen
 
 
@@ -110,40 +112,41 @@ def test_a_report_names_whole_times_alone() -> None:
     assert "setup_" not in repr(result)
 
 
-def test_nvshmem_starts_before_and_is_waited_for_after(calls: list[Any]) -> None:
-    with nvshmem.starting(placement("nvshmem"), 1000):
+@pytest.mark.parametrize("engine", ["nvshmem", "nccl"])
+def test_a_library_starts_before_and_is_waited_for_after(calls: list[Any], engine: str) -> None:
+    with remote.starting(placement(engine), 1000):
         calls.append("work")
-    assert calls == [(None, "library.so", 3, 1000), "work", "awaited"]
+    assert calls == [(None, engine, "library.so", 3, 1000), "work", f"awaited {engine}"]
 
 
-def test_nvshmem_is_waited_for_where_the_work_fails(calls: list[Any]) -> None:
-    with pytest.raises(UnsupportedError), nvshmem.starting(placement("nvshmem"), 1000):
+def test_a_library_is_waited_for_where_the_work_fails(calls: list[Any]) -> None:
+    with pytest.raises(UnsupportedError), remote.starting(placement("nvshmem"), 1000):
         raise UnsupportedError("the work")
-    assert calls[-1] == "awaited"
+    assert calls[-1] == "awaited nvshmem"
 
 
 def test_the_error_of_the_work_is_told_and_not_that_of_the_start(
     calls: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> None:
+    def fails(engine: str) -> None:
         raise EngineError("the start")
 
-    monkeypatch.setattr("cpufree._core.await_nvshmem", fails)
+    monkeypatch.setattr("cpufree._core.await_remote", fails)
     with (
         pytest.raises(UnsupportedError, match="the work"),
-        nvshmem.starting(placement("nvshmem"), 1),
+        remote.starting(placement("nvshmem"), 1),
     ):
         raise UnsupportedError("the work")
 
 
-def test_other_engines_start_no_nvshmem(calls: list[Any]) -> None:
-    with nvshmem.starting(placement("cpu_processes"), 1000):
+def test_other_engines_start_none(calls: list[Any]) -> None:
+    with remote.starting(placement("cpu_processes"), 1000):
         pass
     assert calls == []
 
 
 def test_room_is_for_vectors_of_more_than_the_mean_length() -> None:
-    assert nvshmem.room_for(rows=800, value_bytes=8, pes=8) >= 3 * 2 * 100 * 8
+    assert remote.room_for(rows=800, value_bytes=8, pes=8) >= 3 * 2 * 100 * 8
 
 
 @pytest.fixture
@@ -157,24 +160,24 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         raise UnsupportedError("told to who asks")
 
     monkeypatch.setattr("cpufree._core.gpus", lambda: look("gpus"))
-    monkeypatch.setattr(nvshmem, "version", lambda _: look("version"))
+    monkeypatch.setattr(remote.Library, "version", lambda *_: look("version"))
     yield seen
 
 
 def ended() -> None:
     """Wait for the threads that look ahead."""
-    for thread in nvshmem._looking:
+    for thread in remote._looking:
         thread.join(120)
 
 
 def test_what_a_rank_waits_for_is_looked_for_ahead(looked: list[str]) -> None:
-    nvshmem.discover_early()
+    remote.discover_early(gpus.find, remote.NCCL.version)
     ended()
     assert sorted(looked) == ["gpus", "version"]
 
 
 def test_the_library_is_not_looked_for_before_it_is_wanted(looked: list[str]) -> None:
-    nvshmem.discover_early(gpus.find)
+    remote.discover_early(gpus.find)
     ended()
     assert looked == ["gpus"]
 
@@ -183,18 +186,18 @@ def test_the_environment_is_changed_when_nobody_looks_ahead_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(nvshmem, "version", lambda _: "3.4.5")
-    monkeypatch.setattr(nvshmem, "preset_nvshmem", lambda **_: done.append("preset"))
+    monkeypatch.setattr(remote.Library, "version", lambda *_: "3.4.5")
+    monkeypatch.setattr(remote, "preset_remote", lambda *_, **__: done.append("preset"))
 
     def look() -> None:
         time.sleep(0.2)
         done.append("looked")
 
-    nvshmem.discover_early(look)
+    remote.discover_early(look)
     team: Any = SimpleNamespace(size=2, size_here=2, agree=lambda *_: None)
-    nvshmem.prepare(team)
+    remote.prepare(team, "nvshmem")
     assert done == ["looked", "preset"]
-    assert nvshmem._looking == []
+    assert remote._looking == []
 
 
 def test_who_asks_while_the_library_is_looked_for_waits_for_the_answer(
@@ -211,7 +214,8 @@ def test_who_asks_while_the_library_is_looked_for_waits_for_the_answer(
     monkeypatch.setattr(subprocess, "run", run)
     found: list[str] = []
     threads = [
-        threading.Thread(target=lambda: found.append(nvshmem.version("once.so"))) for _ in range(2)
+        threading.Thread(target=lambda: found.append(remote.NVSHMEM.version("once.so")))
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()

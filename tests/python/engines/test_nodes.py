@@ -12,7 +12,7 @@ from fake_core import FakeCore
 from ranks_here import SMALL, Ended, cli, finish, start
 
 import cpufree
-from cpufree.engines import nvshmem
+from cpufree.engines import remote
 from cpufree.engines.asked import Asked
 from cpufree.engines.gpu_choice import Size
 from cpufree.engines.place import in_nodes, place
@@ -102,6 +102,6 @@ def test_kernels_for_several_nodes_lie_beside_the_extension(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("cpufree._core.__file__", str(tmp_path / "_core.so"))
-    assert nvshmem.find_kernels() == ""
+    assert remote.NVSHMEM.find_kernels() == ""
     (tmp_path / "_nvshmem.fatbin").touch()
-    assert nvshmem.find_kernels() == str(tmp_path / "_nvshmem.fatbin")
+    assert remote.NVSHMEM.find_kernels() == str(tmp_path / "_nvshmem.fatbin")

@@ -18,7 +18,7 @@ from gpu_rank_runs import PROBLEM, launched, why_not
 from gpus_here import HERE, needs_gpu
 
 import cpufree
-from cpufree.engines import nvshmem
+from cpufree.engines import remote
 
 NODES = [(ranks, size) for ranks, size in ((2, 1), (4, 1), (4, 2), (4, 3)) if ranks <= len(HERE)]
 
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(len(HERE) < 2, reason="needs two GPUs"),
     pytest.mark.skipif(bool(HERE and why_not()), reason="needs NVSHMEM"),
     pytest.mark.skipif(
-        bool(HERE) and not nvshmem.find_kernels(),
+        bool(HERE) and not remote.NVSHMEM.find_kernels(),
         reason="needs _nvshmem.fatbin: pip install nvidia-nvshmem-cu13, then tools/build_gpu.sh",
     ),
 ]

@@ -35,9 +35,9 @@ for line in sys.stdin:
 
 def way_of(monkeypatch: pytest.MonkeyPatch, name: str, at_order: str = "pass") -> ShmemWay:
     monkeypatch.setattr("cpufree._core", FakeCore(2))
-    monkeypatch.setattr(nvshmem_ways.nvshmem, "find", lambda: "libnvshmem")
-    monkeypatch.setattr(nvshmem_ways.nvshmem, "version", lambda library: "3.4.5")
-    monkeypatch.setattr(nvshmem_ways.nvshmem, "find_kernels", lambda name: f"/kernels/{name}")
+    monkeypatch.setattr(nvshmem_ways.remote.Library, "find", lambda _: "libnvshmem")
+    monkeypatch.setattr(nvshmem_ways.remote.Library, "version", lambda _: "3.4.5")
+    monkeypatch.setattr(nvshmem_ways.remote, "find_kernels", lambda name: f"/kernels/{name}")
     way = SHMEM_WAYS[name]()
     way.program = (sys.executable, "-c", PEER.replace("AT_ORDER", at_order))
     return way
@@ -84,13 +84,13 @@ def test_sizes_that_the_way_cannot_send_are_refused(monkeypatch: pytest.MonkeyPa
 
 def test_what_a_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     way = way_of(monkeypatch, "nvshmem-p")
-    monkeypatch.setattr(nvshmem_ways.nvshmem, "find_kernels", lambda name: "")
+    monkeypatch.setattr(nvshmem_ways.remote, "find_kernels", lambda name: "")
     assert PROBE in way.lacking() and "nvidia-nvshmem-cu13" in way.lacking()
 
-    def no_library(library: str) -> Any:
+    def no_library(_: Any) -> Any:
         raise UnsupportedError("libnvshmem_host.so.3 does not load")
 
-    monkeypatch.setattr(nvshmem_ways.nvshmem, "version", no_library)
+    monkeypatch.setattr(nvshmem_ways.remote.Library, "version", no_library)
     assert way.lacking() == "libnvshmem_host.so.3 does not load"
     monkeypatch.setattr("cpufree._core", FakeCore(1))
     assert "a GPU each" in way.lacking()

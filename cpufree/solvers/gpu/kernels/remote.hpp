@@ -8,6 +8,7 @@
 
 #include "cpufree/device/node_table.hpp"
 #include "cpufree/gpu/memory.hpp"
+#include "cpufree/launch/gpu/node_arrays.hpp"
 #include "cpufree/problem/remote_plan.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/remote_kernel.hpp"
@@ -23,14 +24,14 @@ class RemoteTables {
   Remote view(const NodeBoard& board) const;
 
  private:
-  gpu::DeviceArray<std::int32_t> of_pe_, place_, first_, pes_;
+  NodeArrays nodes_;
   gpu::DeviceArray<RemoteRun> runs_;
   gpu::DeviceArray<RemoteRuns> of_block_;
 };
 
-// The kernels of a solve between nodes, from the file that has them. Throws Unsupported,
-// EngineError.
+// The kernels of a solve between nodes, from the system's file of them; all members of its team
+// call this together. Throws Unsupported, EngineError.
 template <class T>
-GpuKernels remote_kernels(const std::string& file, const SolveSpec& spec);
+GpuKernels remote_kernels(const SystemSpec& system, const SolveSpec& spec);
 
 }  // namespace cpufree

@@ -3,7 +3,7 @@
 
 #include "cpufree/engines/gpu_p2p/port.cuh"
 #include "cpufree/engines/gpu_p2p/streaming_port.cuh"
-#include "cpufree/engines/nvshmem/port.cuh"
+#include "cpufree/engines/remote/port.cuh"
 #include "cpufree/formats/warp_slices.hpp"
 #include "cpufree/solvers/gpu/kernels/kernel.hpp"
 #include "cpufree/solvers/gpu/kernels/remote_kernel.hpp"
@@ -15,7 +15,7 @@ template <template <class, class> class Algorithm, class M, class Base, class T>
 __device__ void solve_in_nodes(const gpu_p2p::Shared& shared,
                                const RemoteSolveArgs<WarpSlices<T>>& args) {
   extern __shared__ double2 fast[];
-  using P = nvshmem::Port<Base>;
+  using P = remote::Port<Base>;
   static_assert(RemotePort<P>);
   P port(args.seat, shared.leave, shared, reinterpret_cast<std::byte*>(fast));
   solve_kernel<Algorithm, M>(port, args.solve);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cpufree/engines/nvshmem/seat.hpp"
+#include "cpufree/engines/remote/seat.hpp"
 #include "cpufree/solvers/args.hpp"
 #include "cpufree/solvers/host/spec.hpp"
 
@@ -15,7 +15,7 @@ namespace cpufree {
 template <class M>
 struct RemoteSolveArgs {
   SolveArgs<M> solve;
-  nvshmem::Seat seat;
+  remote::Seat seat;
 };
 
 // The name of a method's kernel for values of type `type`; `streaming`: see GpuKernels. As

@@ -12,14 +12,14 @@ import os
 import sys
 from typing import Any
 
-from cpufree.env import preset_nvshmem
+from cpufree.env import preset_remote
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_gpu_core
 
 
 def serve() -> None:
     """Carry out orders until there are no more."""
-    preset_nvshmem(one_machine=True)
+    preset_remote("nvshmem", one_machine=True)
     core = load_gpu_core()
     way: Any = None
     for line in sys.stdin:

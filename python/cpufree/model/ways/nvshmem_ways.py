@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cpufree.engines import nvshmem
+from cpufree.engines import remote
 from cpufree.env import for_worker
 from cpufree.errors import CpufreeError
 from cpufree.extension import load_core
@@ -75,7 +75,7 @@ class ShmemWay(PeerWay):
         try:
             if why := why_no_pair(self._gpus(load_core())):
                 return why
-            nvshmem.version(nvshmem.find())
+            remote.NVSHMEM.version()
             if self.verb.in_kernel and not self._kernels():
                 return (
                     f"{PROBE} was not built: build cpufree with nvcc where NVSHMEM's headers are "
@@ -87,7 +87,7 @@ class ShmemWay(PeerWay):
 
     @staticmethod
     def _kernels() -> str:
-        return nvshmem.find_kernels(PROBE)
+        return remote.find_kernels(PROBE)
 
     def open(self) -> None:
         """Start both processes, which find one another, unless they are there."""
@@ -96,7 +96,7 @@ class ShmemWay(PeerWay):
         self._peers.start(self.program, RANKS, for_worker())
         way = {
             "way": self.name,
-            "library": nvshmem.find(),
+            "library": remote.NVSHMEM.find(),
             "kernels": self._kernels() if self.verb.in_kernel else "",
             "bytes": WINDOW_BYTES,
         }

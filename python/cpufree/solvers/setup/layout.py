@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpufree.distributed import Team
-from cpufree.engines import choices, gpus, nvshmem
+from cpufree.engines import choices, gpus, remote
 from cpufree.engines.digests import Pattern
 from cpufree.engines.placement import Placement
 from cpufree.errors import InvalidInputError, OutOfMemoryError
@@ -145,8 +145,8 @@ def lay_out(
         The layout; with `inspect`, perhaps one that says why it was refused.
     """
     matrix = prepared.matrix
-    room = nvshmem.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
-    with nvshmem.starting(placement, room):
+    room = remote.room_for(matrix.shape[0], matrix.dtype.itemsize, placement.pes)
+    with remote.starting(placement, room):
         if not isinstance(sharing, Sharing):
             sharing = sharing()
             laps.lap("partition")

@@ -86,8 +86,9 @@ def require_possible(team: Team | None, sharing: tuple[PartitionLike, str | bool
     """Raise InvalidInputError where rows cannot stay as they are given."""
     if team is None:
         raise InvalidInputError(
-            "rows of a part of a matrix are solved by several processes: give engine 'nvshmem' or "
-            "'cpu_processes' in a program that a launcher has started ('cpufree run -n N ...')"
+            "rows of a part of a matrix are solved by several processes: give engine "
+            "'nvshmem', 'nccl' or 'cpu_processes' in a program that a launcher has started "
+            "('cpufree run -n N ...')"
         )
     partition, reorder = sharing
     if not isinstance(partition, str) or partition not in ("auto", "contiguous"):

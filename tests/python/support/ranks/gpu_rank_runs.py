@@ -14,7 +14,7 @@ import numpy as np
 from gpus_here import HERE
 from paths import SUPPORT
 
-from cpufree.engines import nvshmem
+from cpufree.engines import remote
 from cpufree.errors import UnsupportedError
 
 PROGRAM = SUPPORT / "ranks/rank_program.py"
@@ -32,7 +32,7 @@ LIMIT = 300.0  # seconds until a run is taken to hang
 def why_not() -> str:
     """Return why NVSHMEM cannot be used here, "" where it can."""
     try:
-        nvshmem.version(nvshmem.find())
+        remote.NVSHMEM.version()
     except UnsupportedError as error:
         return str(error)
     return ""

@@ -3,7 +3,7 @@
 
 #include "cpufree/device/nodes.hpp"
 
-namespace cpufree::nvshmem {
+namespace cpufree::remote {
 
 struct Seat {
   Remote remote;
@@ -11,4 +11,4 @@ struct Seat {
   int pes = 1;
 };
 
-}  // namespace cpufree::nvshmem
+}  // namespace cpufree::remote

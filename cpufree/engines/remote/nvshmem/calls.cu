@@ -1,9 +1,9 @@
-#include "cpufree/engines/nvshmem/calls.cuh"
+#include "cpufree/engines/remote/calls.cuh"
 
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
-namespace cpufree::nvshmem {
+namespace cpufree::remote {
 
 __device__ void put_signal(void* to, const void* from, std::size_t bytes, std::uint64_t* flag,
                            std::uint64_t value, int pe) {
@@ -20,4 +20,4 @@ __device__ void see(std::uint64_t* mine) { nvshmem_uint64_wait_until(mine, NVSHM
 
 __device__ void quiet() { nvshmem_quiet(); }
 
-}  // namespace cpufree::nvshmem
+}  // namespace cpufree::remote

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "cpufree/device/port.hpp"
-#include "cpufree/engines/nvshmem/calls.cuh"
-#include "cpufree/engines/nvshmem/seat.hpp"
+#include "cpufree/engines/remote/calls.cuh"
+#include "cpufree/engines/remote/seat.hpp"
 
-namespace cpufree::nvshmem {
+namespace cpufree::remote {
 
 // `Base` numbers the PEs of a node from 0, by place.
 template <class Base>
@@ -37,14 +37,14 @@ class Port : public Base {
   __device__ void put_signal(T* to, int pe, const T* from, std::int64_t count, Flag* flag,
                              Epoch epoch) {
     if (count > 0)
-      nvshmem::put_signal(to, from, static_cast<std::size_t>(count) * sizeof(T), &flag->value,
-                          epoch, pe);
+      remote::put_signal(to, from, static_cast<std::size_t>(count) * sizeof(T), &flag->value, epoch,
+                         pe);
     else if (this->lane() == 0)
-      nvshmem::signal(&flag->value, epoch, pe);
+      remote::signal(&flag->value, epoch, pe);
   }
   __device__ void see_signals() {
     if (this->lane() == 0) {
-      nvshmem::see(&leave_->value);
+      remote::see(&leave_->value);
       this->acquire(Scope::system);
     }
     this->sync_block();
@@ -53,7 +53,7 @@ class Port : public Base {
   __device__ void give_up(const W& wait, const WaitRecord& record) {
     if (this->get_flag(leave_) == 0)  // the first to know
       for (int pe = 0; pe < pes(); ++pe)
-        if (!reaches(*this, pe)) nvshmem::signal(&leave_->value, 1, pe);
+        if (!reaches(*this, pe)) remote::signal(&leave_->value, 1, pe);
     Base::give_up(wait, record);
   }
 
@@ -61,7 +61,7 @@ class Port : public Base {
   // a put never arrives, the host has the team given up (GpuRunner::listen).
   __device__ void finish() {
     this->sync_block();
-    if (this->lane() == 0) nvshmem::quiet();
+    if (this->lane() == 0) remote::quiet();
   }
 
  private:
@@ -71,4 +71,4 @@ class Port : public Base {
   Flag* leave_;
 };
 
-}  // namespace cpufree::nvshmem
+}  // namespace cpufree::remote

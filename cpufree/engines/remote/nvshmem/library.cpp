@@ -1,4 +1,4 @@
-#include "cpufree/engines/nvshmem/library.hpp"
+#include "cpufree/engines/remote/nvshmem/library.hpp"
 
 #include <cctype>
 #include <cmath>
@@ -15,6 +15,11 @@ namespace cpufree::nvshmem {
 namespace {
 
 constexpr const char* kName = "libnvshmem_host.so.3";
+
+// The version that kernels are linked with (cmake/remote.cmake).
+#ifndef CPUFREE_NVSHMEM_BUILT
+#define CPUFREE_NVSHMEM_BUILT ""
+#endif
 
 // The structs of NVSHMEM's version 3 ABI, of which each says its own version and size.
 constexpr int versioned(std::size_t size) { return (1 << 16) + static_cast<int>(size); }
@@ -45,6 +50,19 @@ void expect(int status, const char* call) {
                       "); NVSHMEM_DEBUG=WARN in the environment makes NVSHMEM say more");
 }
 
+// Other kernels than those of the library's own version may not be readied.
+void expect_ready(int status, const std::string& version) {
+  const std::string built = CPUFREE_NVSHMEM_BUILT;
+  const bool other = !built.empty() && built != version;
+  if (status != 0 && other)
+    throw EngineError("nvshmemx_culibrary_init failed (status " + std::to_string(status) +
+                      "). The kernels were built with NVSHMEM " + built +
+                      ", and its library here is " + version +
+                      ": pip install nvidia-nvshmem-cu13==" + built +
+                      ", or build cpufree again with the version that is here");
+  expect(status, "nvshmemx_culibrary_init");
+}
+
 }  // namespace
 
 }  // namespace cpufree::nvshmem
@@ -71,7 +89,7 @@ SharedLibrary open_library(const std::string& path) {
                        "path of libnvshmem_host.so.3");
 }
 
-Library functions_of(const SharedLibrary& library, const std::string& path) {
+remote::Library functions_of(const SharedLibrary& library, const std::string& path) {
   std::function<int(void*)> get_id;
   std::function<int(int, int, const void*, void*)> set_id;
   std::function<int(unsigned, void*)> init;
@@ -84,10 +102,13 @@ Library functions_of(const SharedLibrary& library, const std::string& path) {
   library.find("nvshmemx_vendor_get_version_info", version);
   std::function<int(void*)> ready;
   library.find("nvshmemx_culibrary_init", ready);
-  Library all;
-  all.ready = [=](void* kernels) { expect(ready(kernels), "nvshmemx_culibrary_init"); };
+  remote::Library all;
+  all.name = "NVSHMEM";
+  all.more_room = "raise NVSHMEM_SYMMETRIC_SIZE or NVSHMEM_MAX_MEMORY_PER_GPU, or ";
+  all.most_memory = most_memory;
   all.path = path.empty() ? kName : path;
   library.find("nvshmem_malloc", all.allocate);
+  all.share = [](void*, std::size_t) {};  // it is from its beginning
   library.find("nvshmem_ptr", all.address);
   all.make_id = [=] {
     Id id = {};
@@ -108,6 +129,7 @@ Library functions_of(const SharedLibrary& library, const std::string& path) {
   version(&number[0], &number[1], &number[2]);
   all.version =
       std::to_string(number[0]) + "." + std::to_string(number[1]) + "." + std::to_string(number[2]);
+  all.ready = [=, version = all.version](void* kernels) { expect_ready(ready(kernels), version); };
   return all;
 }
 
