@@ -170,6 +170,14 @@ def usual_signals() -> Iterator[None]:
 
 
 @pytest.fixture
+def users_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile as users do: tests have a quicker way (compiled_here)."""
+    monkeypatch.delenv("CPUFREE_CXX")
+    if compiled_here.NAMED is not None:
+        monkeypatch.setenv("CPUFREE_CXX", compiled_here.NAMED)
+
+
+@pytest.fixture
 def place() -> str:
     """Return where ranks meet."""
     return f"127.0.0.1:{free_port()}"

@@ -4,12 +4,19 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace cpufree::cpu_fibers {
 
 namespace {
 thread_local Machine* entering = nullptr;  // makecontext passes no pointers
+
+template <class Transfers>
+bool nothing_comes(const Transfers& transfers, const std::vector<std::uint64_t>& pending) {
+  return transfers.empty() &&
+         std::ranges::all_of(pending, [](std::uint64_t bits) { return bits == 0; });
 }
+}  // namespace
 
 Machine::Machine(const Config& config, std::function<void(int, int)> body)
     : config_(config),
@@ -18,6 +25,7 @@ Machine::Machine(const Config& config, std::function<void(int, int)> body)
       records_(fibers_.size()),
       random_(config.seed) {
   live_ = awake_ = fibers_.size();
+  for (std::size_t k = 0; k < live_; ++k) takes_turns(k, true);
   pending_.resize((fibers_.size() + 63) / 64);
   // Not filled with zeros: most of a stack is never touched.
   for (Fiber& fiber : fibers_)
@@ -33,11 +41,18 @@ Machine::Machine(const Config& config, std::function<void(int, int)> body)
 
 bool Machine::run() {
   bool gave_up = false;
+  std::size_t vain = 0;  // steps in which all waited, since the last yield
   while (live_ > 0) {
-    if (++steps_ > config_.step_limit || stuck()) leaving_ = true;
+    if (++steps_ > config_.step_limit || stuck()) leave();
     deliver_some();
     carry_some();
-    switch_to(pick());
+    // PEs may have a machine and a thread each: then it is another thread that is waited for.
+    if (config_.pes > 1 && awake_ == 0 && nothing_comes(transfers_, pending_) &&
+        ++vain > turns_.size()) {
+      vain = 0;
+      std::this_thread::yield();
+    }
+    if (!turns_.empty()) switch_to(pick());
     gave_up = gave_up || leaving_;
   }
   for (; !transfers_.empty(); ++steps_) deliver_some(), carry_some();
@@ -46,20 +61,36 @@ bool Machine::run() {
 
 // All that still run are waiting, have looked at memory as it is, and no store is under way.
 bool Machine::stuck() const {
-  return awake_ == 0 && transfers_.empty() &&
-         std::ranges::all_of(pending_, [](std::uint64_t bits) { return bits == 0; }) &&
-         std::ranges::all_of(fibers_,
-                             [&](const Fiber& f) { return f.done || f.looked_at == version_; });
+  return awake_ == 0 && nothing_comes(transfers_, pending_) &&
+         std::ranges::all_of(turns_,
+                             [&](std::size_t k) { return fibers_[k].looked_at == version_; });
 }
 
 std::size_t Machine::pick() {
   while (true) {
-    const auto k = static_cast<std::size_t>(random_() % fibers_.size());
-    if (fibers_[k].done) continue;
-    const bool alone = awake_ == (awake(fibers_[k]) ? 1U : 0U);
+    const std::size_t k = turns_[static_cast<std::size_t>(random_() % turns_.size())];
+    const bool alone = awake_ == (fibers_[k].waiting ? 0U : 1U);
     if (k == starved_ && !alone && random_() % 64 != 0) continue;
     return k;
   }
+}
+
+void Machine::takes_turns(std::size_t fiber, bool from_now_on) {
+  if (from_now_on) {
+    fibers_[fiber].turn = turns_.size();
+    turns_.push_back(fiber);
+    return;
+  }
+  const std::size_t place = fibers_[fiber].turn;
+  turns_[place] = turns_.back();
+  fibers_[turns_[place]].turn = place;
+  turns_.pop_back();
+}
+
+void Machine::leave() {
+  if (leaving_) return;
+  leaving_ = true;
+  for (std::size_t k = 0; k < fibers_.size(); ++k) wake(k);
 }
 
 void Machine::deliver_some() {
@@ -150,6 +181,24 @@ bool Machine::wait() {
   return !leaving_;
 }
 
+bool Machine::park() {
+  if (leaving_) return false;
+  Fiber& fiber = fibers_[current_];
+  fiber.parked = fiber.waiting = true;
+  --awake_;
+  takes_turns(current_, false);
+  switch_back();
+  return !leaving_;
+}
+
+void Machine::wake(std::size_t fiber) {
+  Fiber& f = fibers_[fiber];
+  if (!f.parked) return;
+  f.parked = f.waiting = false;
+  ++awake_;
+  takes_turns(fiber, true);
+}
+
 void Machine::store(void* to, const void* from, std::size_t size) {
   Pending pending;
   pending.to = to;
@@ -233,7 +282,7 @@ void Machine::main_of_current() {
     fibers_[current_].pending.clear();
     note_pending(current_);
   }
-  fibers_[current_].done = true;
+  takes_turns(current_, false);
   --live_;
   --awake_;
   ++version_;

@@ -60,7 +60,13 @@ class Machine {
   void call();  // a port call: others may run before it
   void look();  // a port call that reads what others store; several may belong to one wait
   bool wait();  // nothing found: others run; false when the wait can never end
-  void give_up() { leaving_ = true; }
+  // Others run until one of them wakes this fiber; false when that can never be. For what fibers
+  // alone wait for, and not memory: who would look in vain takes no turns.
+  bool park();
+  void wake(std::size_t fiber);
+  std::size_t fiber() const { return current_; }
+  void changed() { ++version_; }  // memory, without a store: who waits looks again
+  void give_up() { leave(); }
   bool leaving() const { return leaving_; }
   // Stores `size` <= 16 bytes some time later, after all that was stored before the last publish.
   void store(void* to, const void* from, std::size_t size);
@@ -101,7 +107,8 @@ class Machine {
     std::unique_ptr<std::byte[]> stack;
     ucontext_t start{};
     std::jmp_buf resume{};
-    bool started = false, done = false, waiting = false;
+    bool started = false, waiting = false, parked = false;
+    std::size_t turn = 0;         // its place in `turns_`, unless it is done or parked
     bool looking = false;         // has looked since its last wait
     std::uint64_t looked_at = 0;  // version of memory at the first of these looks
     std::int64_t barrier = 0, signals = 0, calls = 0;
@@ -113,6 +120,8 @@ class Machine {
   void switch_to(std::size_t fiber);
   void switch_back();
   std::size_t pick();
+  void takes_turns(std::size_t fiber, bool from_now_on);
+  void leave();
   void deliver_some();
   bool deliver_one(Fiber& fiber);
   void carry_some();
@@ -120,7 +129,6 @@ class Machine {
   bool stuck() const;
   bool hit(Fault::Kind kind, std::int64_t count) const;
   void note_pending(std::size_t fiber);
-  bool awake(const Fiber& fiber) const { return !fiber.done && !fiber.waiting; }
 
   Config config_;
   std::function<void(int, int)> body_;
@@ -128,6 +136,7 @@ class Machine {
   // What is asked at each step is kept, not looked up among all fibers, of which there are
   // hundreds.
   std::size_t live_ = 0;                // fibers that are not done
+  std::vector<std::size_t> turns_;      // of these, those that are not parked, in any order
   std::size_t awake_ = 0;               // of these, those that do not wait
   std::vector<std::uint64_t> pending_;  // a bit for each fiber: has stores under way
   std::vector<Transfer> transfers_;

@@ -29,18 +29,19 @@ class Meeting {
  public:
   explicit Meeting(int size) : size_(size) {}
   void wait(cpu_fibers::Machine& machine) {
+    machine.call();
     const std::int64_t here = generation_;
+    waiting_.push_back(machine.fiber());
     if (++arrived_ == size_) {
       arrived_ = 0;
       ++generation_;
-      // The machine is not to think that those who wait here wait in vain.
-      machine.store(&told_, &here, sizeof(here));
+      for (const std::size_t fiber : waiting_) machine.wake(fiber);
+      waiting_.clear();
       return;
     }
     // Those who have been told to leave still meet on their way, as threads of a GPU do.
     for (int alone = 0; generation_ == here;) {
-      machine.look();
-      if (generation_ != here || machine.wait()) continue;
+      if (machine.park()) continue;
       if (++alone > kPatience) throw cpu_fibers::Killed{};
       machine.call();
     }
@@ -51,7 +52,7 @@ class Meeting {
   int size_;
   int arrived_ = 0;
   std::int64_t generation_ = 0;
-  std::int64_t told_ = 0;
+  std::vector<std::size_t> waiting_;
 };
 
 // What the lanes of a warp bring to a verb. Two sets: a lane that has come to the verb after the
@@ -88,7 +89,6 @@ struct Block {
   double total[kReduceMost] = {};
   unsigned bits = 0;
   bool all[2] = {true, true};
-  std::int64_t rounds = 0;
   std::map<std::type_index, std::shared_ptr<void>> kept;
 };
 
@@ -223,8 +223,7 @@ class Port : public cpu_fibers::Port {
   // Lanes that wait together look again when all of them have come round, whatever they saw: the
   // machine is not to think that one of them has looked in vain.
   bool keep_waiting(Wait&) {
-    const std::int64_t round = 0;
-    machine_.store(&block_.rounds, &round, sizeof(round));
+    machine_.changed();
     return machine_.wait();
   }
 

@@ -26,8 +26,7 @@ class StreamingPort : public LanesPort {
     Block& block = shared_block();
     if (!block.bulks[barrier].empty()) throw std::logic_error("a phase has not been waited for");
     block.announced[barrier] = bytes;
-    const std::int64_t here = 0;  // those who wait do not wait in vain
-    machine().store(&block.rounds, &here, sizeof(here));
+    machine().changed();
   }
   void bulk_copy(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint64_t* barrier,
                  cpufree::CacheHint) {
@@ -35,6 +34,7 @@ class StreamingPort : public LanesPort {
     if (bytes == 0 || bytes % 16 != 0) throw std::logic_error("bytes of a bulk copy");
     block.bulks[barrier].push_back({to, from, bytes});
     if (++block.bulk_count * 0x9e3779b9U >> 31U) std::memcpy(to, from, bytes);
+    machine().changed();
   }
   void bulk_end(std::uint64_t*) {}
   void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
@@ -47,6 +47,7 @@ class StreamingPort : public LanesPort {
           std::memcpy(copy.to, copy.from, copy.bytes);
         block.bulks[barrier].clear();
         ++*barrier;
+        machine().changed();
         return;
       }
       machine().look();
@@ -71,13 +72,11 @@ class WarpStreamingPort : public StreamingPort {
       block.bulks[barrier].push_back({to + k, from + k, 16});
       if (++block.bulk_count * 0x9e3779b9U >> 31U) std::memcpy(to + k, from + k, 16);
     }
+    machine().changed();
   }
   // The last lane to arrive has the phase complete when it is waited for.
   void bulk_end(std::uint64_t* barrier) {
-    Block& block = shared_block();
-    if (++block.announced[barrier] < kWarp) return;
-    const std::int64_t here = 0;  // those who wait do not wait in vain
-    machine().store(&block.rounds, &here, sizeof(here));
+    if (++shared_block().announced[barrier] == kWarp) machine().changed();
   }
   void bulk_wait(std::uint64_t* barrier, std::uint32_t parity) {
     Block& block = shared_block();
@@ -88,6 +87,7 @@ class WarpStreamingPort : public StreamingPort {
         block.bulks[barrier].clear();
         block.announced[barrier] = 0;
         ++*barrier;
+        machine().changed();
         return;
       }
       machine().look();

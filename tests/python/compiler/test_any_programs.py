@@ -39,7 +39,7 @@ _COMPILED = {
         "helpers",
         "returns",
     ),
-    "-O1": ("rings", "special", "types"),
+    "-O3": ("rings", "special", "types"),
 }
 
 
@@ -64,6 +64,7 @@ def test_most_programs_are_taken(feature: str, tmp_path: Path) -> None:
     assert tally.share(feature) >= 0.6, "\n".join(tally.lines())
 
 
+@pytest.mark.usefixtures("users_compiler")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("level", _COMPILED)
 def test_compiled_programs_do_as_python_does(level: str, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     load_core().take_built_in_kernels(True)
 
 
+@pytest.mark.usefixtures("users_compiler")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.few(3)
 def test_compiled_kernel_has_the_bits_of_one_that_is_built_in(name: str, asked: list[str]) -> None:
