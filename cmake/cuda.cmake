@@ -1,9 +1,9 @@
-# Decides whether the CUDA engine is built: sets CPUFREE_HAS_CUDA, and where its kernels are built in
+# Decides whether the CUDA engine is built: sets CPUFREE_HAS_GPU_ENGINE, and where its kernels are built in
 # (CPUFREE_KERNELS=ALL), CPUFREE_HAS_NVCC, and enables the language.
 #
 # AUTO builds it where nvcc is found and the machine has a GPU: without one, minutes of compiling
 # would buy nothing. ON insists on it (GPU or not), OFF leaves it out.
-set(CPUFREE_HAS_CUDA OFF)
+set(CPUFREE_HAS_GPU_ENGINE OFF)
 set(CPUFREE_HAS_NVCC OFF)
 
 # Sets `result` to whether the NVIDIA driver lists a GPU here.
@@ -64,7 +64,7 @@ endif()
 
 # The runtime of this vendor, for cpufree/gpu: which gpu_names.hpp is found there.
 macro(cpufree_add_runtime)
-  set(CPUFREE_HAS_CUDA ON)
+  set(CPUFREE_HAS_GPU_ENGINE ON)
   add_library(cpufree_gpu INTERFACE)
   target_include_directories(cpufree_gpu INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cpufree/gpu/cuda")
   target_link_libraries(cpufree_gpu INTERFACE ${ARGN})
@@ -130,6 +130,3 @@ elseif(cpufree_wants_cuda)
                    "CPUFREE_KERNELS=USUAL")
   endif()
 endif()
-
-# For tools/test_cpp.sh: tests share no build folder with the GPU engine.
-set(CPUFREE_HAS_CUDA ${CPUFREE_HAS_CUDA} CACHE INTERNAL "Whether the GPU engine is built")

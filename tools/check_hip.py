@@ -7,8 +7,9 @@ Debian's packages of clang 19 and ROCm's device libraries are unpacked into buil
 seconds). For gfx90a (MI200) and gfx942 (MI300) each kernel is compiled, its registers, spills and
 memory are bounded by the notes of its code, and its instructions are checked: what goes to other
 GPUs passes caches, and nothing writes a whole cache back for them. --quick: the verbs by which GPUs
-speak to one another, and a few kernels. --skip: where packages cannot be had, that is said, and is
-no failure.
+speak to one another, and a few kernels. Host code, the engine for these GPUs, is built with HIP's
+headers, and its tests run on a stand-in of HIP's runtime (tests/hip). --skip: where packages cannot
+be had, that is said, and is no failure.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 from tools.hip.code import instructions_of, kernels_of  # noqa: E402
 from tools.hip.compiler import FOLDER, Compiler, NotThereError  # noqa: E402
-from tools.hip.host import compile_host, files  # noqa: E402
+from tools.hip.host import build_engine, test_engine  # noqa: E402
 from tools.hip.verbs import VERBS, Verb  # noqa: E402
 
 ARCHITECTURES = ("gfx90a", "gfx942")
@@ -125,14 +126,14 @@ def main() -> int:
         for line, wrong in pool.map(lambda one: check(compiler, *one), jobs):
             print(line, flush=True)
             faults += wrong
-        hosts = files(given.quick) if not given.only or "host" in given.only else []
-        for wrong in pool.map(lambda file: compile_host(compiler, file), hosts):
-            faults += wrong
+    hosted = not given.only or "engine" in given.only
+    if hosted:
+        faults += build_engine(compiler, given.jobs) or test_engine(compiler)
     for fault in faults:
         print(f"hip: error: {fault}", file=sys.stderr)
     print(
         f"hip: {len(jobs)} kernels for {' and '.join(ARCHITECTURES)} compiled and checked, "
-        f"{len(hosts)} files of host code compiled, "
+        f"{'the engine run on a stand-in of HIP, ' if hosted else ''}"
         f"{len(faults)} faults; packages {fetched:.0f} s, all {time.perf_counter() - begin:.0f} s"
     )
     return 1 if faults else 0

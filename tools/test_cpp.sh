@@ -48,7 +48,7 @@ dir=build/$preset
 package=build/python
 options_of_build=(-DCPUFREE_THOROUGH_TESTS="$thorough" -DCPUFREE_PRECOMPILE="${PRECOMPILE:-ON}")
 configure=(cmake --preset "$preset" "${options_of_build[@]}")
-if [ -z "$flag" ] && [ "$preset" != aarch64 ] && grep -qs "^CPUFREE_HAS_CUDA:INTERNAL=OFF" "$package/CMakeCache.txt"; then
+if [ -z "$flag" ] && [ "$preset" != aarch64 ] && grep -qs "^CPUFREE_HAS_GPU_ENGINE:INTERNAL=OFF" "$package/CMakeCache.txt"; then
     dir=$package
     configure=(cmake "$package" "${options_of_build[@]}")
 fi

@@ -71,3 +71,14 @@ inline constexpr bool kFastFma = false;
 #define CPUFREE_ONE_COPY
 #define CPUFREE_UNROLL
 #endif
+
+// CPUFREE_STEP_FN: part of a kernel, so long that the kernel has one copy of it for all its calls,
+// with AMD's compiler, too, which inlines all others. A kernel with such calls is
+// CPUFREE_CALLS_STEPS.
+#if defined(__HIP__)  // steps take up to 32 registers of the other kind, of 256: twice 112 remain
+#define CPUFREE_STEP_FN __device__ __attribute__((noinline))
+#define CPUFREE_CALLS_STEPS __attribute__((amdgpu_num_vgpr(112)))
+#else
+#define CPUFREE_STEP_FN CPUFREE_COLD_FN
+#define CPUFREE_CALLS_STEPS
+#endif

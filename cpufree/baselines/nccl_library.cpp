@@ -1,10 +1,19 @@
 #include "cpufree/baselines/nccl_library.hpp"
 
+#include <gpu_vendor.hpp>
+
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/shared_library.hpp"
 
-#if __has_include(<nccl.h>)
+// The vendor's header, where it is there: RCCL has the names of NCCL.
+#if defined(CPUFREE_HIP) && __has_include(<rccl/rccl.h>)
+#include <rccl/rccl.h>
+#define CPUFREE_HAS_COLLECTIVES
+#elif !defined(CPUFREE_HIP) && __has_include(<nccl.h>)
 #include <nccl.h>
+#define CPUFREE_HAS_COLLECTIVES
+#endif
+#if defined(CPUFREE_HAS_COLLECTIVES)
 // The numbers of nccl_library.hpp.
 static_assert(int{ncclFloat32} == cpufree::baselines::kCollFloat);
 static_assert(int{ncclFloat64} == cpufree::baselines::kCollDouble);
@@ -15,10 +24,10 @@ static_assert(sizeof(ncclUniqueId) == sizeof(cpufree::baselines::CollId));
 namespace cpufree::baselines {
 
 CollLibrary load_collectives(const std::string& path) {
-  const char* const name = path.empty() ? "libnccl.so.2" : path.c_str();
-  const SharedLibrary library(
-      name, "NCCL", "version 2.10 or newer",
-      "pip install nvidia-nccl-cu13, or give the option nccl_library, the path of libnccl.so.2");
+  const char* const name = path.empty() ? gpuCollectivesFile : path.c_str();
+  const std::string advice = std::string(gpuCollectivesAdvice) +
+                             ", or give the option nccl_library, the path of " + gpuCollectivesFile;
+  const SharedLibrary library(name, gpuCollectives, "version 2.10 or newer", advice.c_str());
   CollLibrary all;
   all.path = name;
   library.find("ncclCommInitAll", all.init_all);

@@ -41,15 +41,15 @@ inline std::string include_line(const std::string& header) {
 }
 
 // A kernel for GPUs, of `threads` threads at most that calls `body` with `port`, a class of
-// gpu_p2p.
+// gpu_p2p. `marks`: such as "CPUFREE_CALLS_STEPS ".
 inline std::string port_kernel(const std::string& headers, int threads, const std::string& args,
-                               const std::string& port, const std::string& body) {
+                               const std::string& port, const std::string& body,
+                               const std::string& marks = "") {
   const std::string header = port == "StreamingPort" ? "streaming_port.cuh" : "port.cuh";
   return include_line("engines/gpu_p2p/" + header) + headers +
          "using namespace cpufree;\n"
          "extern \"C\" __global__ void __launch_bounds__(" +
-         std::to_string(threads) +
-         ", 1)\n"
+         std::to_string(threads) + ", 1)\n" + marks +
          "run_on_gpu(const __grid_constant__ gpu_p2p::Shared given_shared,\n"
          "           const __grid_constant__ " +
          args +

@@ -107,7 +107,7 @@ class OnLevel {
     if (!by_packets(level_, step, level_)) begin_apart(port_, level_, state(), step);
     ++exchanges_;
   }
-  CPUFREE_COLD_FN static void begin_apart(P port, const CycleLevel<F>& level,
+  CPUFREE_STEP_FN static void begin_apart(P port, const CycleLevel<F>& level,
                                           typename Ctx::State state, CycleStep step) {
     const V v = vectors_of(level);
     Ctx(port, level.args, level.share, v, state).exchange_scratch([&](Row i, int) {
@@ -122,7 +122,7 @@ class OnLevel {
     if (step != CycleStep::alone) ++exchanges_;
     return here;
   }
-  CPUFREE_COLD_FN static bool take_apart(P port, const CycleLevel<F>& level,
+  CPUFREE_STEP_FN static bool take_apart(P port, const CycleLevel<F>& level,
                                          typename Ctx::State state, CycleStep step, bool waits) {
     const V v = vectors_of(level);
     Ctx c(port, level.args, level.share, v, state);
@@ -146,13 +146,13 @@ class OnLevel {
   }
 
   // Row i of scratch is in place: that is told.
-  CPUFREE_COLD_FN static void send_apart(P port, const CycleLevel<F>& level,
+  CPUFREE_STEP_FN static void send_apart(P port, const CycleLevel<F>& level,
                                          typename Ctx::State state) {
     const V v = vectors_of(level);
     Ctx(port, level.args, level.share, v, state).exchange_written_scratch();
   }
   // to = what R or P makes of `from`. Row i of the interior is at to[i - interior_shift].
-  CPUFREE_COLD_FN static void transfer(P port, const TransferShare<F>& by, const float* from,
+  CPUFREE_STEP_FN static void transfer(P port, const TransferShare<F>& by, const float* from,
                                        float* to, std::int32_t interior_shift,
                                        std::int32_t boundary_shift) {
     CPUFREE_ONE_COPY

@@ -205,7 +205,7 @@ class PacketSteps {
 
 // The same out of line, one copy for all levels.
 template <WarpPort P, class F>
-CPUFREE_COLD_FN bool take_packets(P port, const CycleLevel<F>& level, const CycleLevel<F>& below,
+CPUFREE_STEP_FN bool take_packets(P port, const CycleLevel<F>& level, const CycleLevel<F>& below,
                                   Epoch cycle, int exchanges, CycleStep step) {
   PacketSteps<P, F> steps(port, level, cycle, exchanges);
   if (step != CycleStep::first && step != CycleStep::turn) return steps.take(step, below);

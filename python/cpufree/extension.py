@@ -165,7 +165,10 @@ def _warn_of_processor(core: ModuleType) -> None:
 def set_compiler(core: ModuleType) -> None:
     """Tell the extension where kernels come from that are not built in."""
     shipped = str(SHIPPED) if SHIPPED.is_dir() else ""
-    core.set_kernel_compiler(find_compiler(), kernel_cache.folders(), shipped)
+    compiler = (
+        "" if core.gpu_vendor() == "AMD" else find_compiler()
+    )  # ROCm's own lies in its folder
+    core.set_kernel_compiler(compiler, kernel_cache.folders(), shipped)
 
 
 def says_what_compiles() -> AbstractContextManager[None]:

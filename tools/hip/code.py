@@ -16,6 +16,9 @@ LDS = 65536  # bytes of shared memory of a block
 # Bytes of memory that a thread may have of its own: what indexes by a number that is not known.
 PRIVATE = 1024
 SPILLS = 96  # registers of a thread that a kernel may keep in memory, of some 250
+# Write-backs of a whole cache for other blocks of the GPU that a kernel may have, in all of its
+# branches, and innermost loops with one: that of a stencil's passes, once a pass.
+WRITE_BACKS, LOOPS_WITH_ONE = 40, 1
 _NUMBERS = (
     *("vgpr_count", "agpr_count", "sgpr_count", "vgpr_spill_count", "sgpr_spill_count"),
     *("group_segment_fixed_size", "private_segment_fixed_size", "max_flat_workgroup_size"),
@@ -92,15 +95,21 @@ class Instructions:
         found = []
         if number := self.count(_WRITE_BACK[self.architecture]):
             found.append(f"{number} write-backs of a whole cache for other GPUs")
+        if (number := self.count(r"buffer_wbl2")) > WRITE_BACKS:
+            found.append(f"{number} write-backs of a whole cache for blocks of this GPU")
+        with_one = 0
         for first, last in self._innermost():
             here = [
                 line
                 for line, place in zip(self.lines, self.places, strict=True)
                 if first <= place <= last
             ]
+            with_one += any(line.startswith("buffer_wbl2") for line in here)
             whole = [line for line in here if _WHOLE_CACHE.match(line)]
             if whole and any(self.is_far_load(line) for line in here):
                 found.append(f"a loop that looks for messages has {whole[0]} at {first:#x}")
+        if with_one > LOOPS_WITH_ONE:
+            found.append(f"{with_one} innermost loops write a whole cache back")
         return found
 
     def _innermost(self) -> list[tuple[int, int]]:

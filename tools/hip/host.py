@@ -1,36 +1,64 @@
-"""Host code of the GPU engine, compiled for HIP's runtime by the machine's own compiler."""
+"""The engine for AMD's GPUs, built with the machine's compiler and HIP's headers, and run on a
+stand-in of HIP's runtime (tests/cpp/host_hip).
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from pathlib import Path
+import sys
 
 from tools.hip.compiler import ROOT, Compiler
 
-# What CMake makes the engine of, but for baselines, which are CUDA's.
-ROOMS = ("launch", "solvers", "stencils", "programs")
-QUICK = ("launch/gpu/gpus.cpp", "launch/gpu/compiled/store.cpp")
-FLAGS = ("-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DCPUFREE_HIP")
+PACKAGE = ROOT / "build/python"
+"""What `make install` has built: the extension, beside which the engine is put."""
+ENGINE = ROOT / "build/hip-engine"
+"""As deep as PACKAGE: a cache of compilations has what both builds compile."""
 
 
-def files(quick: bool) -> list[Path]:
-    """Return the files that call a GPU's runtime."""
-    if quick:
-        return [ROOT / "cpufree" / name for name in QUICK]
-    found = [file for room in ROOMS for file in (ROOT / "cpufree" / room / "gpu").rglob("*.cpp")]
-    return sorted(file for file in found if file.name not in {"built_in.cpp", "remote.cpp"})
-
-
-def compile_host(compiler: Compiler, file: Path) -> list[str]:
-    """Return what the compiler says is wrong with a file."""
-    folders = ["-I", str(ROOT), "-I", str(ROOT / "cpufree/gpu/hip")]
-    headers = ["-isystem", str(compiler.root / "usr/include")]
+def _run(command: list[str], **more: str) -> list[str]:
+    """Return what went wrong, the end of what a command printed."""
     done = subprocess.run(
-        [os.environ.get("CXX", "c++"), *FLAGS, *folders, *headers, str(file)],
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env={**os.environ, **more}, capture_output=True, text=True, check=False
     )
-    name = file.relative_to(ROOT)
-    return [f"host {name}: {done.stderr[:2000]}"] if done.returncode != 0 else []
+    said = (done.stdout + done.stderr)[-4000:]
+    return [f"engine: {' '.join(command[:3])}: {said}"] if done.returncode != 0 else []
+
+
+def build_engine(compiler: Compiler, jobs: int) -> list[str]:
+    """Build engine and stand-in; return what went wrong."""
+    options = {
+        **{"CPUFREE_HIP": "ON", "CPUFREE_FAST_COMPILE": "ON", "CPUFREE_TESTS": "OFF"},
+        **{"CPUFREE_PYTHON": "ON", "CPUFREE_HIP_INCLUDE": str(compiler.root / "usr/include")},
+        "Python_EXECUTABLE": sys.executable,
+        "nanobind_DIR": _nanobind(),
+    }
+    given = [f"-D{name}={value}" for name, value in options.items()]
+    return _run(["cmake", "-S", str(ROOT), "-B", str(ENGINE), "-G", "Ninja", *given]) or _run(
+        ["cmake", "--build", str(ENGINE), "-j", str(jobs), "--target", "_gpu", "amdhip64"]
+    )
+
+
+def _nanobind() -> str:
+    command = [sys.executable, "-m", "nanobind", "--cmake_dir"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_engine(compiler: Compiler) -> list[str]:
+    """Put a package together that has the engine, and run its tests; return what went wrong."""
+    folder = compiler.folder / "package"
+    shutil.rmtree(folder, ignore_errors=True)
+    package = folder / "cpufree"
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
+    shutil.copytree(ROOT / "python/cpufree", package, ignore=ignored)
+    for file in [*PACKAGE.glob("_core*.so"), *PACKAGE.glob("_cpu_*.so"), ENGINE / "_gpu.so"]:
+        shutil.copy(file, package)
+    # -S, in the tests, keeps out the hook of an editable installation.
+    paths = [str(folder), *(path for path in sys.path if path.endswith("-packages"))]
+    return _run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/hip"],
+        PYTHONPATH=os.pathsep.join(paths),
+        LD_LIBRARY_PATH=str(ENGINE / "standin"),
+        CPUFREE_KERNEL_CACHE="off",
+    )

@@ -56,7 +56,7 @@ missing = [name for name in notices if not any(file.endswith(name) for file in f
 assert not missing, f"the wheel leaves out {missing}"
 core = load_core()
 kernels = len(list(Path(str(core.__file__)).parent.glob("kernels/*.kernel")))
-gpus = f"{kernels} GPU kernels" if core.cuda_built() else ""
+gpus = f"{kernels} GPU kernels" if core.gpu_vendor() else ""
 if gpus:
     assert kernels, "the wheel leaves out the kernels for GPUs"
     try:

@@ -33,6 +33,7 @@ nb::list describe_gpus() {
     d["memory_bytes"] = gpu.memory_bytes;
     d["multiprocessors"] = gpu.multiprocessors;
     d["compute_capability"] = nb::make_tuple(gpu.major, gpu.minor);
+    d["kind"] = gpu.kind;
     d["l2_bytes"] = gpu.l2_bytes;
     d["uuid"] = gpu.uuid;
     gpus.append(d);
@@ -85,7 +86,7 @@ void set_compiler(const std::string& library, const std::vector<std::string>& ca
 }  // namespace
 
 void bind_gpus(nb::module_& m) {
-  m.def("cuda_built", [] { return gpu_engine().cuda_built(); });
+  m.def("gpu_vendor", [] { return gpu_engine().gpu_vendor(); });
   m.def("cuda_runtime", [] { return gpu_engine().cuda_runtime(); });
   m.def("gpus", &describe_gpus);
   m.def("gpu_note", [] { return gpu_engine().gpu_note(); });

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <gpu_vendor.hpp>
+
 #include "cpufree/gpu/device.hpp"
 
 namespace cpufree::gpu_p2p {
@@ -21,9 +23,8 @@ inline std::string peer_problem(const std::vector<int>& devices) {
       if (!reaches || !gpu::reaches_with_atomics(from, to))
         return "GPU " + std::to_string(from) + " cannot " +
                (!reaches ? "address the memory of" : "do native atomics on") + " GPU " +
-               std::to_string(to) +
-               "; use one of them, or GPUs that are linked by NVLink (nvidia-smi topo -m shows "
-               "which are)";
+               std::to_string(to) + "; use one of them, or GPUs that are linked by " +
+               gpuLinkAdvice;
     }
   return "";
 }

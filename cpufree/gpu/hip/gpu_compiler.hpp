@@ -25,8 +25,6 @@ inline std::string gpuCompilerText(const std::string& source) {
          "\n#include \"cpufree/gpu/hip/end.hpp\"\n";
 }
 
-inline constexpr int gpuOldest = 90;  // MI200: version 9.0 of the instruction set, gfx90a
-
 // "gfx942" of "gfx942:sramecc+:xnack-".
 template <class Properties>
 std::string gpuArchitecture(const Properties& of) {

@@ -1,23 +1,13 @@
 // Which GPUs this build can use, and why not.
 #include "cpufree/launch/gpu/gpus.hpp"
+
+#include <gpu_vendor.hpp>
+
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 
 namespace cpufree {
 
 namespace {
-
-// The compute capability, times ten, that kernels can be compiled for; that those are for which are
-// part of this build, if any are.
-constexpr int kOldest = 80;
-#if defined(CPUFREE_BUILT_FOR)
-constexpr int kBuiltFor = CPUFREE_BUILT_FOR;
-#else
-constexpr int kBuiltFor = kOldest;
-#endif
-
-std::string version_text(int version) {  // 13000 -> "13.0"
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 
 // The number of devices, or why there are none.
 int count_devices(std::string& why) {
@@ -27,17 +17,18 @@ int count_devices(std::string& why) {
   static_cast<void>(gpuGetLastError());
   int driver = 0;
   static_cast<void>(gpuDriverGetVersion(&driver));
+  const std::string the_driver = std::string("the ") + gpuVendor + " driver ";
   if (driver == 0)
-    why = "there is no NVIDIA driver on this machine, or this process cannot see it";
+    why = std::string("there is no ") + gpuVendor +
+          " driver on this machine, or this process cannot see it";
   else if (status == gpuErrorInsufficientDriver)
-    why = "the NVIDIA driver is too old: it has CUDA " + version_text(driver) +
-          ", this build needs " + version_text(gpuRuntimeVersion) + "; update the driver";
+    why = the_driver + "is too old: it has " + gpuRuntimeName + " " + gpuVersionText(driver) +
+          ", this build needs " + gpuVersionText(gpuRuntimeVersion) + "; update the driver";
   else if (status == gpuErrorNoDevice || status == gpuSuccess)
-    why =
-        "the NVIDIA driver lists no GPU; see nvidia-smi -L, and the environment variable "
-        "CUDA_VISIBLE_DEVICES";
+    why = the_driver + "lists no GPU; see " + gpuLister + ", and the environment variable " +
+          gpuVisibleVariable;
   else
-    why = std::string("the NVIDIA driver does not start: ") + gpuGetErrorString(status);
+    why = the_driver + "does not start: " + gpuGetErrorString(status);
   return 0;
 }
 
@@ -50,6 +41,7 @@ GpuInfo describe(int device) {
   info.multiprocessors = properties.multiProcessorCount;
   info.major = properties.major;
   info.minor = properties.minor;
+  info.kind = gpuKindOf(properties);
   info.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
   for (const char byte : properties.uuid.bytes) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -62,15 +54,8 @@ GpuInfo describe(int device) {
 // "" if the engine can use it.
 std::string flaw_of(const GpuInfo& gpu) {
   const std::string name = "GPU " + std::to_string(gpu.index) + " (" + gpu.name + ")";
-  if (10 * gpu.major + gpu.minor < kOldest)
-    return name + " has compute capability " + std::to_string(gpu.major) + "." +
-           std::to_string(gpu.minor) + "; 8.0 or newer is needed";
-  if (10 * gpu.major + gpu.minor < kBuiltFor)
-    return name + " has compute capability " + std::to_string(gpu.major) + "." +
-           std::to_string(gpu.minor) + ", and the kernels of this build are for " +
-           std::to_string(kBuiltFor / 10) + "." + std::to_string(kBuiltFor % 10) +
-           " and newer: build with CMAKE_CUDA_ARCHITECTURES=" + std::to_string(gpu.major) +
-           std::to_string(gpu.minor) + ", or with CPUFREE_KERNELS=USUAL";
+  if (const std::string flaw = gpuFlawOf(gpu::properties_of(gpu.index)); !flaw.empty())
+    return name + " " + flaw;
   if (!gpu::offers_cooperative_launch(gpu.index))
     return name + " offers no cooperative launch, which the solver needs";
   return "";
@@ -97,9 +82,9 @@ std::vector<GpuInfo> find_gpus(std::string& why) {
 
 }  // namespace
 
-bool cuda_built() { return true; }
+std::string gpu_vendor() { return gpuVendor; }
 
-std::string cuda_runtime() { return version_text(gpuRuntimeVersion); }
+std::string cuda_runtime() { return gpuVersionText(gpuRuntimeVersion); }
 
 std::vector<GpuInfo> list_gpus() {
   std::string why;
@@ -138,7 +123,8 @@ int gpu_of(const void* p) {
   int device = -1;
   if (gpuDeviceOf(&device, p) != gpuSuccess) static_cast<void>(gpuGetLastError());
   if (device < 0)
-    throw InvalidInput("an array that should lie on a GPU lies on none that CUDA knows of");
+    throw InvalidInput("an array that should lie on a GPU lies on none that " +
+                       std::string(gpuRuntimeName) + " knows of");
   return device;
 }
 

@@ -20,13 +20,15 @@ struct GpuInfo {
   std::size_t memory_bytes = 0;
   int multiprocessors = 0;
   int major = 0, minor = 0;  // compute capability
+  std::string kind;          // what kernels are made for where that does not say it: "gfx942"
   std::size_t l2_bytes = 0;
   std::string uuid;  // in hexadecimal: no other GPU of any machine has it
 };
 
-// Whether this build was made with CUDA: true; false in the table of a build without an engine.
-bool cuda_built();
-// The version of CUDA's runtime that is part of this build, such as 13.0.
+// Whose GPUs the engine of this build is for, "NVIDIA" or "AMD"; "" in the table of a build
+// without.
+std::string gpu_vendor();
+// The version of the vendor's runtime that this build was made with, such as 13.0.
 std::string cuda_runtime();
 // The GPUs there are; empty where there is no driver. Never throws, and starts nothing on the GPUs.
 std::vector<GpuInfo> list_gpus();

@@ -3,7 +3,7 @@
 extern "C" const cpufree::GpuEngineTable* cpufree_gpu_engine() {
   using namespace cpufree;
   static constexpr GpuEngineTable table = {CPUFREE_VERSION,
-                                           cuda_built,
+                                           gpu_vendor,
                                            cuda_runtime,
                                            list_gpus,
                                            gpu_note,

@@ -35,7 +35,7 @@ struct GpuEngineTable {
                  std::vector<SolvedOne>&);
   };
   const char* version;
-  bool (*cuda_built)();
+  std::string (*gpu_vendor)();
   std::string (*cuda_runtime)();
   std::vector<GpuInfo> (*list_gpus)();
   std::string (*gpu_note)();

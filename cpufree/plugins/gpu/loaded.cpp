@@ -81,7 +81,7 @@ struct Note {
 const GpuEngineTable& no_engine() {
   static constexpr GpuEngineTable table = {
       .version = "",
-      .cuda_built = Nothing{},
+      .gpu_vendor = Nothing{},
       .cuda_runtime = Nothing{},
       .list_gpus = Nothing{},
       .gpu_note = Note{},

@@ -7,6 +7,7 @@
 
 #include "cpufree/base/error.hpp"
 #include "cpufree/base/index.hpp"
+#include "cpufree/device/value_packet.hpp"
 #include "cpufree/engines/gpu_p2p/bootstrap.hpp"
 #include "cpufree/gpu/memory.hpp"
 #include "cpufree/launch/gpu/devices.hpp"
@@ -91,7 +92,8 @@ struct GpuStencil<T>::State {
         chosen(choose_cuda_stencil<T>(grid, spec, run, !problem.source.empty(), devices)),
         own(OwnPes::of(team.get(), chosen.layout.plan.pes)),
         heap(chosen.layout.tiling, chosen.layout.packets,
-             chosen.time_tiles ? chosen.time_tiles->box.values : 0) {
+             chosen.time_tiles ? chosen.time_tiles->box.values : 0,
+             sizeof(typename ValuePacket<T>::Type)) {
     if (team) require_all_pes(spec, chosen.layout);
     devices.resize(at(own.here));
     heaps = team ? std::make_unique<GpuHeaps>(

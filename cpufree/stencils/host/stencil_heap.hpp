@@ -24,15 +24,18 @@ struct StencilHeap {
   std::size_t bytes = 0;
   bool by_packets = false;
 
-  // `box`: values of a PE that stay in memory; its halo needs no mailboxes.
-  StencilHeap(const Tiling& tiling, bool with_packets, std::int64_t box = 0)
+  // `box`: values of a PE that stay in memory; its halo needs no mailboxes. `packet_bytes`: of the
+  // largest packet that kernels put into mailboxes, which vendors differ in.
+  StencilHeap(const Tiling& tiling, bool with_packets, std::int64_t box = 0,
+              std::size_t packet_bytes = sizeof(Packet))
       : mailbox(box > 0 ? 0 : tiling.mailbox), by_packets(with_packets) {
     const Division& d = tiling.division;
     SymmetricLayout layout;
     leave = layout.reserve<Flag>(1);
     flags = layout.reserve<Flag>(at(tiling.flags));
     slots = layout.reserve<Packet>(at(reduce_slot_count(d.pes_in_all(), d.blocks_in_all())));
-    if (by_packets) packets = layout.reserve<Packet>(at(2 * mailbox));
+    if (by_packets)
+      packets = layout.reserve<Packet>(at(2 * mailbox) * (packet_bytes / sizeof(Packet)));
     channel_bytes = layout.bytes();
     if (!by_packets) values = layout.reserve<T>(at(2 * mailbox));
     for (Symmetric<T>& b : boxes) b = layout.reserve<T>(at(box));

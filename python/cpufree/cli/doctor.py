@@ -94,12 +94,9 @@ def inspect_machine() -> Section:
 def inspect_gpus() -> Section:
     """Report GPUs, whether they can be used together, driver and compiler. None is needed."""
     findings = [*extension_findings(), *amd_findings()]
-    driver = ctypes.util.find_library("cuda")
-    findings.append(
-        Finding("driver library", Status.OK, driver)
-        if driver
-        else Finding("driver library", Status.OPTIONAL, "no libcuda: solves on NVIDIA GPUs")
-    )
+    if vendor_built_for() == "AMD":
+        return Section("GPUs", [*findings, library_finding("amdhip64", "AMD")])
+    findings.append(library_finding("cuda", "NVIDIA"))
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     version = (run_tool([nvcc, "--version"]) or "").splitlines() if nvcc else []
     release = next((line.split("release")[1].strip() for line in version if "release" in line), "?")
@@ -111,17 +108,33 @@ def inspect_gpus() -> Section:
     return Section("GPUs", findings)
 
 
+def vendor_built_for() -> str:
+    """Return whose GPUs this build has an engine for, "" for none."""
+    try:
+        return str(load_core().gpu_vendor())
+    except UnsupportedError:  # the section on engines tells
+        return ""
+
+
+def library_finding(name: str, vendor: str) -> Finding:
+    """Report the library by which a vendor's GPUs are reached."""
+    if found := ctypes.util.find_library(name):
+        return Finding("driver library", Status.OK, found)
+    return Finding("driver library", Status.OPTIONAL, f"no lib{name}: solves on {vendor} GPUs")
+
+
 def extension_findings() -> list[Finding]:
     """Report the GPUs as the extension sees them; nvidia-smi's list where it sees none."""
     from cpufree.engines import gpus
 
     try:
-        there, built = gpus.find(), load_core().cuda_built()
+        there, vendor = gpus.find(), load_core().gpu_vendor()
     except UnsupportedError:  # the section on engines tells
         return listed_by_driver()
-    with_cuda = Finding("extension", Status.OK, "compiled with CUDA")
+    built = vendor != ""
+    with_cuda = Finding("extension", Status.OK, f"compiled with {gpus.runtime()[0]}")
     if not there:
-        listed = listed_by_driver()
+        listed = [] if vendor == "AMD" else listed_by_driver()
         if not built:  # which matters to those who have a GPU
             hint = gpus.remedy(there) if listed[0].status is Status.OK else ""
             with_cuda = Finding("extension", Status.NOTE, "compiled without CUDA", hint)
@@ -141,6 +154,8 @@ def kernels_findings() -> list[Finding]:
         compiler = load_gpu_core().kernel_compiler()
     except UnsupportedError as error:
         hint = "pip install 'nvidia-cuda-nvrtc>=13,<14'"
+        if vendor_built_for() == "AMD":
+            hint = "Install ROCm 6.0 or newer (package hip-runtime-amd, which has libhiprtc.so)."
         return [Finding(name, Status.MISSING, str(error), hint)]
     detail = f"compiled when first used, by {compiler}"
     return [Finding(name, Status.OK, detail)]
@@ -155,7 +170,11 @@ def listed_by_driver() -> list[Finding]:
 
 
 def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Finding]:
-    """Report AMD's GPUs, by the driver's folder of devices: there is no engine for them."""
+    """Report AMD's GPUs, by the driver's folder of devices, where this build has no engine for
+    them.
+    """
+    if vendor_built_for() == "AMD":
+        return []
     findings: list[Finding] = []
     for file in sorted(Path(nodes).glob("*/properties")):
         lines = [line.split() for line in read_text(str(file)).splitlines()]
@@ -164,18 +183,21 @@ def amd_findings(nodes: str = "/sys/class/kfd/kfd/topology/nodes") -> list[Findi
         if version == 0:  # a processor
             continue
         name = f"gfx{version // 10000}{version // 100 % 100}{version % 100:x}"
-        state = (
-            "most kernels compile for it, and have never run" if name in COMPILED_FOR_AMD else ""
-        )
-        detail = f"AMD {name}: there is no engine for it{'; ' + state if state else ''}"
-        findings.append(Finding(f"AMD GPU {len(findings)}", Status.NOTE, detail))
+        detail, hint = f"AMD {name}: there is no engine for it", ""
+        if name in COMPILED_FOR_AMD:
+            detail = f"AMD {name}: this build has no engine for it; kernels compile, never run"
+            hint = (
+                "To try it, with ROCm installed, in the source tree: "
+                "pip install . -C cmake.define.CPUFREE_HIP=ON"
+            )
+        findings.append(Finding(f"AMD GPU {len(findings)}", Status.NOTE, detail, hint))
     return findings
 
 
 def gpu_finding(gpu: Gpu) -> Finding:
     """Report one GPU: name, memory, compute capability."""
     memory = f"{gpu.memory_bytes / 2**30:.1f} GiB"
-    detail = f"{gpu.name}, {memory}, compute capability {gpu.capability}"
+    detail = f"{gpu.name}, {memory}, {gpu.kind or f'compute capability {gpu.capability}'}"
     if not gpu.usable:
         return Finding(f"GPU {gpu.index}", Status.NOTE, f"{detail}: too low for cpufree")
     try:

@@ -21,15 +21,21 @@ LEAST_CAPABILITY = (8, 0)
 TRIED_CAPABILITIES = ((9, 0),)
 # Packages whose import or first use starts CUDA: it may run where one of them is loaded.
 OTHERS_ON_GPUS = ("cupy", "jax", "numba.cuda", "torch")
-# What is there once the driver of NVIDIA is loaded, on Linux and within Windows.
-DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
+# What is there once a driver is loaded: NVIDIA's on Linux and within Windows, AMD's.
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+# By the vendor whose GPUs this build has an engine for: what its runtime is called, what lists
+# GPUs, and the variable that leaves some of them out.
+RUNTIMES = {
+    "NVIDIA": ("CUDA", "nvidia-smi", "CUDA_VISIBLE_DEVICES"),
+    "AMD": ("HIP", "rocminfo", "HIP_VISIBLE_DEVICES"),
+}
 _asked = threading.Event()
 INSTEAD = "leave the engine to 'auto', or choose 'cpu_threads'"
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU; `index` is CUDA's number, which counts what CUDA_VISIBLE_DEVICES leaves."""
+    """A GPU; `index` is the runtime's number, which counts what CUDA_VISIBLE_DEVICES leaves."""
 
     index: int
     name: str
@@ -37,6 +43,8 @@ class Gpu:
     compute_capability: tuple[int, int]
     uuid: str = ""
     """The driver's name for it, which no other GPU of any machine has."""
+    kind: str = ""
+    """What kernels for it are called after where that is not its compute capability: gfx942."""
 
     @property
     def usable(self) -> bool:
@@ -45,11 +53,11 @@ class Gpu:
 
     @property
     def tried(self) -> bool:
-        """Whether the kernels have run on a GPU of this compute capability."""
-        return self.compute_capability in TRIED_CAPABILITIES
+        """Whether the kernels have run on a GPU of this kind."""
+        return not self.kind and self.compute_capability in TRIED_CAPABILITIES
 
     def free_bytes(self) -> int:
-        """Return the memory that is free now; CUDA is started on the GPU for that.
+        """Return the memory that is free now; the runtime is started on the GPU for that.
 
         Raises EngineError where the GPU refuses contexts.
         """
@@ -81,6 +89,7 @@ def find() -> list[Gpu]:
                 int(gpu["compute_capability"][1]),
             ),
             uuid=str(gpu.get("uuid", "")),
+            kind=str(gpu.get("kind", "")),
         )
         for gpu in load_core().gpus()
     ]
@@ -102,6 +111,19 @@ def usable(there: Iterable[Gpu]) -> list[Gpu]:
     return [gpu for gpu in there if gpu.usable]
 
 
+def never_run(there: Iterable[Gpu]) -> str:
+    """Return why `auto` leaves these GPUs alone, "" where it does not: kernels for AMD's GPUs have
+    been compiled, and have never run on one.
+    """
+    kinds = sorted({gpu.kind for gpu in there if gpu.kind})
+    if not kinds:
+        return ""
+    return (
+        f"kernels for {' and '.join(kinds)} have never run on such a GPU: to try them, choose "
+        "engine='cuda_p2p', and compare a first solve with cpu_threads"
+    )
+
+
 def absence(there: Sequence[Gpu]) -> str:
     """Return in a few words why no GPU can be used, "" where one can."""
     if usable(there):
@@ -111,17 +133,22 @@ def absence(there: Sequence[Gpu]) -> str:
         listed = ", ".join(f"GPU {gpu.index} ({gpu.name}) has {gpu.capability}" for gpu in there)
         return f"compute capability {least} or higher is needed, and {listed}"
     core = load_core()
-    if not core.cuda_built():
+    if not core.gpu_vendor():
         return "this build has no CUDA"
-    return str(core.gpu_note()).rstrip(".") or "CUDA lists no GPU"
+    return str(core.gpu_note()).rstrip(".") or f"{runtime()[0]} lists no GPU"
+
+
+def runtime() -> tuple[str, str, str]:
+    """Return name, command that lists GPUs and variable of the runtime that this build is for."""
+    return RUNTIMES.get(load_core().gpu_vendor(), RUNTIMES["NVIDIA"])
 
 
 def remedy(there: Sequence[Gpu]) -> str:
     """Return what to do where no GPU can be used, "" where nothing helps."""
     if there:
         return ""
-    if load_core().cuda_built():
-        return "nvidia-smi shows what the driver sees, cpufree doctor what cpufree sees"
+    if load_core().gpu_vendor():
+        return f"{runtime()[1]} shows what the driver sees, cpufree doctor what cpufree sees"
     return (
         "where CUDA's runtime is installed, rebuild in the source tree: "
         "pip install . -C cmake.define.CPUFREE_CUDA=ON"
@@ -205,8 +232,8 @@ def select(numbers: Iterable[int], there: Sequence[Gpu], name: str) -> list[Gpu]
     for number in numbers:
         if number not in known:
             raise InvalidInputError(
-                f"{name} names device {number}, but this machine shows CUDA {spell(list(known))}. "
-                "Numbers count what CUDA_VISIBLE_DEVICES leaves"
+                f"{name} names device {number}, but this machine shows {runtime()[0]} "
+                f"{spell(list(known))}. Numbers count what {runtime()[2]} leaves"
             )
         gpu = known[number]
         if not gpu.usable:

@@ -110,6 +110,8 @@ def _engine(work: Work, named: str, asked: Asked, env: Env) -> tuple[str, str, l
         return named, gpus.models(usable), []
     if not usable:
         return "cpu_threads", f"no GPU can be used: {gpus.absence(there)}", []
+    if never := gpus.never_run(usable):
+        return "cpu_threads", never, []
     pes = asked.pes if asked.pes != "auto" else env.pes
     if isinstance(pes, int) and pes > len(usable):
         why = f"{counted(pes, work.kind.pe)} are asked for, and there {are(len(usable))}"

@@ -178,7 +178,7 @@ def machine_facts() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
     }
-    there = load_core().gpus() if load_core().cuda_built() else []
+    there = load_core().gpus() if load_core().gpu_vendor() else []
     if there:
         facts["gpus"] = f"{len(there)} × {there[0]['name']}"
         facts["cuda"] = load_core().cuda_runtime()

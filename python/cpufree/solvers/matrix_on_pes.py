@@ -269,7 +269,7 @@ class MatrixOnPes:
                 prepared.pattern.nnz < least("setup.least_nonzeros")
                 or layout.placement.expected is not None
             )
-            and load_core().cuda_built()
+            and load_core().gpu_vendor()
         )
         self._small = prepared.copy() if small and prepared is not None else None
         self.exponent = 0 if prepared is None else prepared.exponent

@@ -49,7 +49,7 @@ class SystemWork(Work):
         # Of larger systems, the CPU is too slow for a look at parts of the matrix to be worth it.
         if self._forecast is None or self.size.nnz > core.most_block_halo_nonzeros:
             return None
-        if not core.cuda_built() or not gpus.driver_is_ahead():
+        if not core.gpu_vendor() or not gpus.driver_is_ahead():
             return None
         expected, machines = self._forecast().expected, machine.possible()
         start = min(one.table("setup.context", "s")[1] for one in machines)

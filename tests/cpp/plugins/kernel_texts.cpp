@@ -39,8 +39,7 @@ std::string slices_of(SliceKinds columns) {
 }
 
 // Of each method what most systems want; of the usual ones with each preconditioner, in single
-// precision, and with the matrix on chip or streamed. Not with multigrid, whose kernels are too
-// long for clang to make one function of (docs/gpus.md).
+// precision, and with the matrix on chip or streamed.
 void add_solvers(Texts& texts) {
   using enum Method;
   using enum Preconditioner;
@@ -67,6 +66,13 @@ void add_solvers(Texts& texts) {
   spec.method = cg;
   spec.preconditioner = jacobi;
   texts.add("solvers-cg-jacobi-4-columns", solver_source(spec, "double", "Port", "AnySlices", 4));
+  spec.preconditioner = amg;
+  for (const char* type : {"double", "float"})
+    texts.add(std::string("solvers-cg-amg-") + type,
+              solver_source(spec, type, "Port", slices_of(kSingles)));
+  texts.add("solvers-cg-amg-single-values",
+            solver_source(spec, "double", "Port", slices_of(kSingles | kSingleValues)));
+  spec.preconditioner = jacobi;
   texts.add("solvers-many", many_source(spec, "double"));
 }
 

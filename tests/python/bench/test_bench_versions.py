@@ -156,7 +156,7 @@ def test_version_without_metadata_is_that_of_the_extension(monkeypatch: pytest.M
 def test_extension_tells_its_compiler_and_no_runtime_without_cuda() -> None:
     made = gpu_versions.made_with()
     assert re.fullmatch(r"\w+ \d+(\.\d+)+", made["core_compiler"])
-    assert ("cuda_runtime" in made) == load_core().cuda_built()
+    assert ("cuda_runtime" in made) == bool(load_core().gpu_vendor())
 
 
 @pytest.mark.parametrize(

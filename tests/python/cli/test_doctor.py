@@ -366,6 +366,7 @@ def test_gpus_of_amd_are_listed_with_what_serves_them(tmp_path: Path) -> None:
         )
     mi300, radeon = doctor.amd_findings(str(tmp_path))
     assert "gfx942" in mi300.detail and "never run" in mi300.detail
+    assert "CPUFREE_HIP=ON" in mi300.hint and "CPUFREE_HIP" not in radeon.hint
     assert "gfx1100" in radeon.detail and "no engine" in radeon.detail
     assert "never run" not in radeon.detail
     assert doctor.amd_findings(str(tmp_path / "nowhere")) == []

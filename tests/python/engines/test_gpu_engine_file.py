@@ -22,7 +22,7 @@ from cpufree.extension import load_core
 A = cpufree.generate.poisson2d(nx=9, ny=8)
 result = cpufree.solve(A, A @ np.ones(72), rtol=1e-10, engine="cpu_threads")
 assert result.converged, result
-assert not load_core().cuda_built()
+assert not load_core().gpu_vendor()
 print(load_core().gpu_note())
 try:
     cpufree.solve(A, np.ones(72), engine="cuda_p2p")

@@ -60,6 +60,7 @@ class FakeCore:
         self.kernels_from: list[tuple[str, str, str]] = []
         self.asked_peers: list[list[int]] = []
         self.looked_at_gpus = 0
+        self.vendor = "NVIDIA"
         self.started: list[int] = []
         self.systems: list[FakeSystem] = []
         self.stencils: list[dict[str, Any]] = []  # options of jacobi
@@ -71,8 +72,8 @@ class FakeCore:
     def __getattr__(self, name: str) -> Any:
         return getattr(_core, name)
 
-    def cuda_built(self) -> bool:
-        return self.built
+    def gpu_vendor(self) -> str:
+        return self.vendor if self.built else ""
 
     def cpu_level(self) -> str:
         return "x86-64-v2"

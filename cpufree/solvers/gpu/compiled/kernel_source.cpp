@@ -22,7 +22,8 @@ std::string solver_source(const SolveSpec& spec, const std::string& type, const 
   return port_kernel(headers, kGpuThreads,
                      "SolveArgs<WarpSlices<" + value + ">, " + std::to_string(columns) + ">", port,
                      call + algorithm_of(spec.method) + ", " + class_of(pc, value, columns) + ", " +
-                         format + ">(port, args);");
+                         format + ">(port, args);",
+                     pc == Preconditioner::amg ? "CPUFREE_CALLS_STEPS " : "");
 }
 
 namespace {

@@ -42,7 +42,7 @@ def gpus_may_check(A: CsrMatrix, context: SetupContext) -> bool:
     if not context.options.check or context.team is not None or context.options.method in OTHERS:
         return False  # GPUs look for what conjugate gradients need
     core = load_core()
-    if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.cuda_built():
+    if A.nnz < core.least_gpu_layout_nonzeros or A.entries_known() or not core.gpu_vendor():
         return False
     named = context.named in ("auto", "cuda_p2p")
     return named and not made_by_host(context.asked.tuning)
