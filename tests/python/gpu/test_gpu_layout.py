@@ -1,4 +1,7 @@
-"""Matrices that real GPUs lay out give the bits of those by the host. Skipped without GPUs."""
+"""Matrices that real GPUs lay out give the bits of those by the host; new values of theirs.
+
+Skipped without GPUs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from reference_cg import rhs
 
 import cpufree
 from cpufree import Solver
-from cpufree.errors import NotSymmetricError
+from cpufree.errors import MatrixError, NotSymmetricError
 from cpufree.extension import load_for
 from cpufree.matrix.load import as_csr
 
@@ -146,3 +149,31 @@ def test_matrix_on_a_gpu_that_is_not_symmetric_is_refused_with_the_entry() -> No
     A[3, 4] = 7.0
     with pytest.raises(NotSymmetricError, match="row 3, column 4"):
         Solver(on_gpu(A, "cupy"))
+
+
+@pytest.fixture(scope="module")
+def poisson() -> sp.csr_array:
+    return cpufree.generate.poisson3d(20, 19, 18)
+
+
+@on_all_counts
+def test_new_values_give_the_bits_of_a_new_solver(poisson: sp.csr_array, pes: int) -> None:
+    scale = sp.diags_array(1.0 + np.random.default_rng(5).random(poisson.shape[0]))
+    other, b = sp.csr_array(scale @ poisson @ scale), rhs(poisson)
+    with Solver(poisson, engine="cuda_p2p", pes=pes) as solver:
+        solver.solve(b)
+        solver.update(other)
+        found = solver.solve(b, rtol=1e-9)
+    with Solver(other, engine="cuda_p2p", pes=pes) as fresh:
+        assert np.array_equal(found.x, fresh.solve(b, rtol=1e-9).x)
+    assert true_residual(other, found.x, b) <= 1.001e-9
+
+
+@on_all_counts
+def test_a_refused_update_leaves_the_old_values(poisson: sp.csr_array, pes: int) -> None:
+    b = rhs(poisson)
+    with Solver(poisson, engine="cuda_p2p", pes=pes) as solver:
+        before = solver.solve(b)
+        with pytest.raises(MatrixError, match="same pattern"):
+            solver.update(poisson @ poisson)
+        assert np.array_equal(solver.solve(b).x, before.x)

@@ -175,7 +175,7 @@ def test_memory_is_estimated_for_both_copies_of_the_values() -> None:
     many = scaled(cpufree.generate.poisson2d(300, 300), 1.0)  # values that blocks cannot number
     whole, mixed = Solver.estimate(many), Solver.estimate(many, precision="mixed")
     assert mixed.gpus[0].matrix > 1.2 * whole.gpus[0].matrix
-    assert Solver.estimate(A, dtype=complex).needed > 1.8 * Solver.estimate(A).needed
+    assert Solver.estimate(many, dtype=complex).needed > 1.8 * Solver.estimate(many).needed
 
 
 @pytest.mark.parametrize("method", ["minres", "bicgstab"])
