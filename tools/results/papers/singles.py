@@ -137,6 +137,7 @@ MAKERS: dict[str, tuple[str, str, Callable[[str], str]]] = {
     "flags": ("stores-1x", "bench/ablations/stores.py", flags),
     "calls": ("stores-1x", "bench/ablations/stores.py", calls),
     "joules": ("energy-1x", "bench/machine/energy.py", joules),
+    "joules by prcg": ("energy-prcg-1x", "bench/machine/energy.py --method prcg", joules),
     "driven": ("host-products-1x", "bench/machine/host_products.py", driven),
     "copies": ("copies-1x", "bench/machine/copy_rate.py", copies),
     "windows": ("windows-of-messages-1x", "-m cpufree model measure", windows),
