@@ -2,9 +2,12 @@
 // from one place to another, and what a block is busy with in a message.
 // bench/ablations/stores.py compiles and runs it:
 //
-//   stores widths WIDTH APART PES BYTES REPEATS     stores of WIDTH bytes, APART bytes from each
-//   other stores flags WHERE PES ROUNDS REPEATS           half a round trip stores calls
-//   stores|fence PES BYTES REPEATS     of one block
+// - `stores widths WIDTH APART PES BYTES REPEATS`: stores of WIDTH bytes, APART bytes from each
+// other;
+//
+// - `stores flags WHERE PES ROUNDS REPEATS`: half a round trip;
+//
+// - `stores calls stores|fence PES BYTES REPEATS`: of one block.
 //
 // With two PEs the second one's memory is written. One line of JSON: median and least seconds; of
 // widths those of all bytes.

@@ -39,7 +39,7 @@ def predicted() -> str:
 
 CYCLES = "amg-cycles-1x-2026-11-30.json"
 """The record that predictions of multigrid are fitted to."""
-HELD_OUT = ("preconditioners-1x-2026-11-30.jsonl", "amg-2x-2026-11-29.jsonl")
+HELD_OUT = ("preconditioners-1x-2026-11-30.jsonl", "amg-2x-2026-11-30.jsonl")
 
 
 def _cycles() -> Iterator[tuple[str, str, int, float]]:
@@ -54,7 +54,12 @@ def _cycles() -> Iterator[tuple[str, str, int, float]]:
         for case, problem in problems(record).items():
             if "amg" in seconds[case] and case.startswith("gen:"):
                 one = min(seconds[case]["amg"]) / iterations[case]["amg"]
-                yield case.removeprefix("gen:"), problem["pes"], problem["nnz"], one
+                yield (
+                    case.removeprefix("gen:").partition(", pes")[0],
+                    problem["pes"],
+                    problem["nnz"],
+                    one,
+                )
 
 
 def multigrid() -> str:

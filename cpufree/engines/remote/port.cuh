@@ -1,4 +1,4 @@
-// The port on GPUs in several nodes: within a node that of `Base`, between nodes NVSHMEM.
+// The port on GPUs in several nodes: within a node that of `Base`, between nodes the library.
 #pragma once
 
 #include <cstdint>

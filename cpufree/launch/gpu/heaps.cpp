@@ -224,7 +224,12 @@ NodeTable nodes_of(Team& team, const remote::Choice& library, int device, std::s
 
 const void* remote_kernel(Team& team, const std::string& engine, const std::string& file,
                           const std::string& name) {
-  return worlds().at(engine).kernel(team, file, name);
+  World* found = nullptr;
+  {
+    const std::lock_guard lock(starting());  // another engine's may be added meanwhile
+    found = &worlds().at(engine);
+  }
+  return found->kernel(team, file, name);
 }
 
 GpuHeaps::~GpuHeaps() {

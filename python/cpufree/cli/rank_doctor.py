@@ -43,7 +43,7 @@ def examine() -> list[Section]:
 
 
 def facts_of_this_rank() -> dict[str, Any]:
-    """Return in words which GPUs this rank sees, and its NVSHMEM."""
+    """Return in words which GPUs this rank sees, and its libraries."""
     from cpufree.engines import gpus
 
     seen = gpus.usable(gpus.find())

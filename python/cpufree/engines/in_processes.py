@@ -56,7 +56,7 @@ def require_one_machine(team: Team) -> None:
         hosts = [team.members[rank]["host"] for rank in (here[0], elsewhere[0])]
         raise UnsupportedError(
             f"engine 'cpu_processes' works on one machine, but rank {here[0]} is on {hosts[0]}, "
-            f"and rank {elsewhere[0]} on {hosts[1]}: use engine 'nvshmem' there"
+            f"and rank {elsewhere[0]} on {hosts[1]}: use engine 'nvshmem' or 'nccl' there"
         )
 
 

@@ -41,8 +41,10 @@ def content(array: Any) -> Any:
     equal digests in any order of summation.
 
     Args:
-        array: of numbers of 4 or 8 bytes.
+        array: of numbers.
     """
+    if array.dtype.itemsize < 4:
+        array = array.astype(jnp.uint32)
     words = jax.lax.bitcast_convert_type(array, jnp.uint32).reshape(-1)
     places = jax.lax.iota(jnp.uint32, words.shape[0])
     mixed = [_mixed(words ^ _mixed(places + jnp.uint32(salt))) for salt in SALTS]
@@ -66,9 +68,9 @@ def computing_in(context: Any, buffer: Any) -> Iterator[tuple[Any, Callable[[Any
 
 
 def matrix_of(arrays: tuple[Any, ...], n: int) -> Any:
-    """Return a matrix on the GPU of its values; it outlives the memory that JAX lends."""
+    """Return a matrix on the GPU of its arrays there; it outlives the memory that JAX lends."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
-    with arrays[0].device:
+    with next(array.device for array in arrays if isinstance(array, cupy.ndarray)):
         return csr_matrix(tuple(cupy.array(v) for v in arrays), shape=(n, n))

@@ -198,7 +198,7 @@ class _Values:
     def matrix(self) -> Any:
         """Return the matrix as Solver takes it; its arrays are shared."""
         n = self._arrays[2].size - 1
-        if isinstance(self._arrays[0], np.ndarray):
+        if all(isinstance(array, np.ndarray) for array in self._arrays):
             return sp.csr_array(self._arrays, shape=(n, n))
         return matrix_of(self._arrays, n)
 
@@ -249,7 +249,8 @@ class _Call:
         key = (values.pattern, options)
         with _KEPT_LOCK:
             if key not in _KEPT:
-                _KEPT[key] = asked.new_solver(values, b, 2 * b[0].size)
+                like = b[:0].copy()  # its type and place count, and JAX only lends b
+                _KEPT[key] = asked.new_solver(values, like, 2 * b[0].size)
             _KEPT.move_to_end(key)
             while len(_KEPT) > MOST_KEPT:
                 _KEPT.popitem(last=False)

@@ -162,7 +162,7 @@ class BlockWaits:
         sent = np.where(waits.sent >= 0, trace.time[waits.sent], begin)
         channel = channels_of(trace, waits.begin)
         _, block = np.unique(trace.tracks[:, :2], axis=0, return_inverse=True)
-        key = block[trace.track[waits.begin]] * len(CHANNELS) + channel
+        key = block.reshape(-1)[trace.track[waits.begin]] * len(CHANNELS) + channel
         order = np.lexsort((end, begin, key))
         # One axis of time for all blocks and channels, one behind the other.
         shift = key[order].astype(np.int64) * (int(end.max()) + 1)

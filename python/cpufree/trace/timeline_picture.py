@@ -149,5 +149,5 @@ def leaders(trace: Trace) -> Integers:
         trace.tracks[order, :2], axis=0, return_index=True, return_inverse=True
     )
     found = np.empty(len(order), np.int64)
-    found[order] = order[first[block]]
+    found[order] = order[first[block.reshape(-1)]]
     return found

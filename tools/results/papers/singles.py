@@ -73,7 +73,7 @@ def calls(record: str) -> str:
         [size, *(f"{1e6 * found[f'{what}, {size}']:.3g}" for what in ("stores", "fence"))]
         for size in sorted(sizes, key=lambda text: int(text.split()[0]))
     ]
-    return markdown(["message", "stores, µs", "fence behind them, µs"], rows)
+    return markdown(["message", "stores, µs", "fence within the GPU behind them, µs"], rows)
 
 
 def joules(record: str) -> str:

@@ -104,8 +104,9 @@ class Process {
           " makes no symmetric windows here: its device API needs GPUs that reach one another's "
           "memory, and neither NCCL_P2P_DISABLE=1, NCCL_CUMEM_ENABLE=0 nor NCCL_WIN_ENABLE=0; or "
           "use engine 'nvshmem'");
+    auto bases = bases_of(window);  // throws before the block is one of ours
     blocks_.push_back({static_cast<char*>(begin), bytes, window});
-    bases_.push_back(bases_of(window));
+    bases_.push_back(std::move(bases));
     tell_blocks();
   }
   void* address(const void* object, int pe) const {

@@ -85,8 +85,7 @@ namespace cpufree::nvshmem {
 SharedLibrary open_library(const std::string& path) {
   return SharedLibrary(path.empty() ? kName : path.c_str(), "NVSHMEM",
                        "version 3.4 or newer of major version 3",
-                       "pip install nvidia-nvshmem-cu13, or give the option nvshmem_library, the "
-                       "path of libnvshmem_host.so.3");
+                       "pip install nvidia-nvshmem-cu13, which has libnvshmem_host.so.3");
 }
 
 remote::Library functions_of(const SharedLibrary& library, const std::string& path) {
