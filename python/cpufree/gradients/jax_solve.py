@@ -21,6 +21,7 @@ from cpufree.arguments import Count, Engine, Gpus, Method, Preconditioner
 from cpufree.calls import public
 from cpufree.docstrings import with_parameters
 from cpufree.engines.digests import digest
+from cpufree.env import Env
 from cpufree.errors import InvalidInputError, MatrixError, UnsupportedError
 from cpufree.gradients.shared import Asked, require_shape, require_type, solve_with
 from cpufree.solvers.solver import Solver
@@ -67,9 +68,9 @@ def solve(
     """Solve A x = b, differentiable with respect to b and to the values of A, also inside jit.
 
     A derivative is one more solve with the same set-up, to the same rtol. Solves run where `engine`
-    says. Arrays on a GPU stay there where CuPy is installed; without it vectors come to the host
-    and go back, and so do arrays of A in each call, except under jit those that are no arguments
-    of the function.
+    says. Arrays on a GPU stay there where it works on GPUs and CuPy is installed. Else vectors come
+    to the host and go back, and so do arrays of A in each call, except under jit those that are no
+    arguments of the function.
 
     Parameters
     ----------
@@ -233,6 +234,11 @@ class _Call:
         alone = b.reshape(-1) if b.shape[1:] == (1,) else b
         return solve_with(solver, values, alone, self.asked, self.what).reshape(b.shape)
 
+    def on_gpus(self) -> bool:
+        """Return whether its engine takes arrays that lie on a GPU."""
+        named = Env.read().engine if self.asked.engine == "auto" else self.asked.engine
+        return (self.solver.engine if self.solver else named) in ("auto", "cuda_p2p")
+
     def require_types(self, *arrays: Any) -> None:
         """Refuse arrays that are not of the type that was traced."""
         other = [array.dtype for array in arrays if array.dtype != self.dtype]
@@ -326,7 +332,7 @@ def _fresh(array: Any, content: Any) -> _Known:
 def _called(batch: _Batch, found: Any, *given: Any) -> Any:
     """Return x of a call, as JAX traces it."""
     by_host = partial(jax.pure_callback, batch.on_host, found, vmap_method="expand_dims")
-    if not arrays_stay():
+    if not (batch.call.on_gpus() and arrays_stay()):
         return by_host(*given)
 
     def by_gpu(*given: Any) -> Any:

@@ -9,27 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_rank_runs import PROBLEM, launched
+from gpu_rank_runs import PROBLEM, launched, why_not
 from gpus_here import HERE, needs_gpu
 
 import cpufree
 from cpufree.engines import remote
-from cpufree.errors import UnsupportedError
-
-
-def why_not() -> str:
-    """Return why NCCL cannot be used here, "" where it can."""
-    try:
-        remote.NCCL.version()
-    except UnsupportedError as error:
-        return str(error)
-    return ""
-
 
 pytestmark = [
     needs_gpu,
     pytest.mark.skipif(len(HERE) < 2, reason="needs two GPUs"),
-    pytest.mark.skipif(bool(HERE and why_not()), reason="needs NCCL 2.28"),
+    pytest.mark.skipif(bool(HERE and why_not(remote.NCCL)), reason="needs NCCL 2.28"),
 ]
 
 

@@ -328,9 +328,35 @@ def staying(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         yield SimpleNamespace(**{**vars(np), "asnumpy": np.asarray}), np.asarray
 
     monkeypatch.setattr(jax_solve, "arrays_stay", lambda: True)
+    monkeypatch.setattr(jax_solve._Call, "on_gpus", lambda call: True)
     monkeypatch.setattr(jax_solve, "computing_in", computing)
     monkeypatch.setattr(jax_solve, "PLATFORM", "cpu")
     return shapes
+
+
+@pytest.mark.parametrize(
+    ("engine", "named", "stays"),
+    [
+        *(("auto", "auto", True), ("cuda_p2p", "auto", True)),
+        *(("auto", "cpu_threads", False), ("cpu_threads", "auto", False)),
+    ],
+)
+def test_arrays_come_to_the_host_for_an_engine_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, engine: str, named: str, stays: bool
+) -> None:
+    monkeypatch.setenv("CPUFREE_ENGINE", named)
+    seen: list[bool] = []
+
+    def called(batch: Any, found: Any, *given: Any) -> Any:
+        seen.append(batch.call.on_gpus())
+        return given[-1]
+
+    monkeypatch.setattr(jax_solve, "_called", called)
+    solve((A.data, A.indices, A.indptr), random(N), engine=engine)  # type: ignore[arg-type]
+    assert set(seen) == {stays}  # the solve, and that of a gradient
+    with Solver(A, engine="cpu_threads") as solver:
+        solve((A.data, A.indices, A.indptr), random(N), solver=solver)
+    assert seen[-1] is False
 
 
 @vectors

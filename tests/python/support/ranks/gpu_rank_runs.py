@@ -29,10 +29,10 @@ PROBLEM = "gen:poisson3d?nx=30,ny=29,nz=28"
 LIMIT = 300.0  # seconds until a run is taken to hang
 
 
-def why_not() -> str:
-    """Return why NVSHMEM cannot be used here, "" where it can."""
+def why_not(library: remote.Library = remote.NVSHMEM) -> str:
+    """Return why a library cannot be used here, "" where it can."""
     try:
-        remote.NVSHMEM.version()
+        library.version()
     except UnsupportedError as error:
         return str(error)
     return ""
