@@ -6,8 +6,6 @@ import doctest
 import inspect
 import re
 from collections.abc import Callable
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,65 +17,27 @@ from cpufree.solvers.solver import Solver
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 import jax.numpy as jnp  # noqa: E402
-from jax.experimental import sparse  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
+from jax_systems import (  # noqa: E402
+    NNZ,
+    TIGHT,
+    A,
+    N,
+    bcsr,
+    close,
+    dense,
+    double,
+    random,
+    reference,
+    values_of,
+    vectors,
+    x_of,
+)
 
-from cpufree.gradients import jax_buffers, jax_solve  # noqa: E402
+from cpufree.gradients import jax_solve  # noqa: E402
 from cpufree.jax import forget, solve  # noqa: E402
 
-A = cpufree.generate.poisson2d(4, 3)
-N, NNZ = A.shape[0], len(A.data)
-ROW = np.repeat(np.arange(N), np.diff(A.indptr))
-MIRROR = np.array(  # where a_ji is, of each a_ij
-    [
-        int(np.flatnonzero((A.indices == i) & (j == ROW))[0])
-        for i, j in zip(ROW, A.indices, strict=True)
-    ]
-)
-TIGHT: dict[str, Any] = {"rtol": 1e-13}
-vectors = pytest.mark.parametrize("columns", [(), (1,), (3,)], ids=["vector", "1", "3"])
-
-
-@pytest.fixture(autouse=True)
-def double() -> Any:
-    """Compute in float64, with no Solver of another test."""
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)  # in the threads of callbacks, too
-    forget()
-    yield
-    forget()
-    jax.config.update("jax_enable_x64", before)
-
-
-def random(*shape: int, seed: int = 0) -> Any:
-    return jnp.asarray(np.random.default_rng(seed).standard_normal(shape))
-
-
-def values_of(parameters: Any) -> Any:
-    """Return values of a symmetric matrix that depend on a parameter for each entry."""
-    changes = 0.1 * jnp.sin(parameters)
-    return jnp.asarray(A.data) + (changes + changes[MIRROR]) + 0.5 * (A.indices == ROW)
-
-
-def bcsr(data: Any) -> Any:
-    return sparse.BCSR((data, jnp.asarray(A.indices), jnp.asarray(A.indptr)), shape=A.shape)
-
-
-def dense(data: Any) -> Any:
-    return jnp.zeros((N, N), data.dtype).at[ROW, A.indices].set(data)
-
-
-def x_of(parameters: Any, b: Any) -> Any:
-    return solve(bcsr(values_of(parameters)), b, **TIGHT)
-
-
-def reference(parameters: Any, b: Any) -> Any:
-    return jnp.linalg.solve(dense(values_of(parameters)), b)
-
-
-def close(ours: Any, theirs: Any) -> None:
-    for mine, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-8, atol=1e-9)
+__all__ = ["double"]
 
 
 @vectors
@@ -313,105 +273,3 @@ def test_docstrings_name_all_options_and_their_examples_run() -> None:
         test = doctest.DocTestParser().get_doctest(function.__doc__ or "", {}, "", None, None)
         assert test.examples
         assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
-
-
-@pytest.fixture
-def staying(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Have arrays of the CPU stay where they are, as those of a GPU do; return shapes of x."""
-    if jax_buffers.buffer_callback is None:
-        pytest.skip("this JAX has no buffer_callback")
-    shapes: list[Any] = []
-
-    @contextmanager
-    def computing(context: Any, buffer: Any) -> Any:
-        shapes.append(buffer.shape)
-        yield SimpleNamespace(**{**vars(np), "asnumpy": np.asarray}), np.asarray
-
-    monkeypatch.setattr(jax_solve, "arrays_stay", lambda: True)
-    monkeypatch.setattr(jax_solve._Call, "on_gpus", lambda call: True)
-    monkeypatch.setattr(jax_solve, "computing_in", computing)
-    monkeypatch.setattr(jax_solve, "PLATFORM", "cpu")
-    return shapes
-
-
-@pytest.mark.parametrize(
-    ("engine", "named", "stays"),
-    [
-        *(("auto", "auto", True), ("cuda_p2p", "auto", True)),
-        *(("auto", "cpu_threads", False), ("cpu_threads", "auto", False)),
-    ],
-)
-def test_arrays_come_to_the_host_for_an_engine_on_the_cpu(
-    monkeypatch: pytest.MonkeyPatch, engine: str, named: str, stays: bool
-) -> None:
-    monkeypatch.setenv("CPUFREE_ENGINE", named)
-    seen: list[bool] = []
-
-    def called(batch: Any, found: Any, *given: Any) -> Any:
-        seen.append(batch.call.on_gpus())
-        return given[-1]
-
-    monkeypatch.setattr(jax_solve, "_called", called)
-    solve((A.data, A.indices, A.indptr), random(N), engine=engine)  # type: ignore[arg-type]
-    assert set(seen) == {stays}  # the solve, and that of a gradient
-    with Solver(A, engine="cpu_threads") as solver:
-        solve((A.data, A.indices, A.indptr), random(N), solver=solver)
-    assert seen[-1] is False
-
-
-@vectors
-def test_arrays_that_stay_give_the_same_derivatives(
-    staying: list[Any], columns: tuple[int, ...]
-) -> None:
-    given = random(NNZ), random(N, *columns, seed=1)
-    loss = jax.jit(jax.grad(lambda p, b: (x_of(p, b) ** 3).sum(), argnums=(0, 1)))
-    other = jax.grad(lambda p, b: (reference(p, b) ** 3).sum(), argnums=(0, 1))
-    close(loss(*given), other(*given))
-    assert len(staying) == 2  # forward and backward
-
-
-@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
-def test_arrays_that_stay_are_stacked_by_vmap(staying: list[Any], axes: tuple[Any, ...]) -> None:
-    given = [
-        random(3, n, seed=n) if axis == 0 else random(n)
-        for axis, n in zip(axes, (NNZ, N), strict=True)
-    ]
-    close(jax.vmap(x_of, axes)(*given), jax.vmap(reference, axes)(*given))
-    assert staying == [(3, N)]
-
-
-def test_a_solver_is_given_values_that_stay_where_they_are_others(
-    staying: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    updates: list[Any] = []
-    update = Solver.update
-    monkeypatch.setattr(Solver, "update", lambda *of: (updates.append(of), update(*of)))
-    loss = jax.jit(lambda data, b: solve((data, A.indices, A.indptr), b, **TIGHT))
-    data, b = jnp.asarray(A.data), random(N)
-    with Solver(A) as solver:
-        asked = jax.jit(lambda data, b: solve(bcsr(data), b, solver=solver, **TIGHT))
-        for factor, count in ((1.0, 1), (1.0, 1), (2.0, 2), (2.0, 2)):
-            close(asked(factor * data, b), jnp.linalg.solve(dense(factor * data), b))
-            assert len(updates) == count
-    close(loss(data, b), jnp.linalg.solve(dense(data), b))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "int64"])
-def test_digests_of_arrays_tell_values_and_places_apart(dtype: str) -> None:
-    array = np.arange(1000).astype(dtype)
-    swapped, other = array.copy(), array.copy()
-    swapped[[3, 500]] = swapped[[500, 3]]
-    other[999] = np.nextafter(other[999], 0) if other.dtype.kind == "f" else 0
-    digests = {
-        np.asarray(jax_buffers.content(jnp.asarray(v))).tobytes() for v in (array, swapped, other)
-    }
-    assert len(digests) == 3
-    again = jax.jit(jax_buffers.content)(jnp.asarray(array))
-    assert np.array_equal(again, jax_buffers.content(jnp.asarray(array)))
-    assert len(set(np.asarray(again).tolist())) == 4
-
-
-def test_an_error_beside_arrays_that_stay_has_our_message(staying: list[Any]) -> None:
-    with pytest.raises(Exception, match=r"the solve: .*rtol"):
-        jax.jit(lambda b: solve((A.data, A.indices, A.indptr), b, maxiter=1, rtol=1e-12))(random(N))
-    assert staying
